@@ -1,0 +1,3 @@
+"""zutd: a headless agent daemon that supervises a coding agent and its extensions."""
+
+__version__ = "0.1.0"

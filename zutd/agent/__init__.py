@@ -1,0 +1,1 @@
+"""Deciding what happens next: turns, context, the loop."""

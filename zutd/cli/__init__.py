@@ -1,0 +1,1 @@
+"""Arguments to settings to a frontend."""

@@ -1,0 +1,1 @@
+"""The assembled program."""

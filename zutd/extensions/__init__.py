@@ -1,0 +1,1 @@
+"""Programs that add tools, commands and guards."""

@@ -1,0 +1,1 @@
+"""Who talks to the daemon: rpc, print, stream, json."""

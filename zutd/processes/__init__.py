@@ -1,0 +1,1 @@
+"""Child processes: their environment, their groups, and that none is left behind."""

@@ -1,0 +1,1 @@
+"""What is remembered: trees of rows in JSONL files."""

@@ -1,0 +1,1 @@
+"""How frames are carried: bytes, lines, envelopes, streams."""
