@@ -37,7 +37,7 @@ class ProtocolError(Exception):
         self.message = message
 
 
-class Expected(ValueError):
+class WrongTypeError(ValueError):
     """A value has the wrong type; the text says what was expected and what came."""
 
     def __init__(self, wanted: str, value: object) -> None:
@@ -152,7 +152,7 @@ def encode(value: Any) -> bytes:
 def _exactly(kind: type, wanted: str) -> Callable[[Any, Any], Any]:
     def structure(value: Any, _: Any) -> Any:
         if type(value) is not kind:
-            raise Expected(wanted, value)
+            raise WrongTypeError(wanted, value)
         return value
 
     return structure
@@ -160,7 +160,7 @@ def _exactly(kind: type, wanted: str) -> Callable[[Any, Any], Any]:
 
 def _number(value: Any, _: Any) -> float:
     if type(value) not in (int, float):
-        raise Expected("a number", value)
+        raise WrongTypeError("a number", value)
     return float(value)
 
 
@@ -183,13 +183,13 @@ def _takes_null(attribute: Any) -> bool:
     return attribute.default is attrs.NOTHING or kind is Any or (_is_union(kind) and type(None) in get_args(kind))
 
 
-def _attrs_structure(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+def _attrs_structure(cls: type[Any], converter: cattrs.BaseConverter) -> Callable[[Any, Any], Any]:
     generated = make_dict_structure_fn(cls, converter)
     droppable = frozenset(a.name for a in attrs.fields(cls) if not _takes_null(a))
 
     def structure(raw: Any, _: Any) -> Any:
         if type(raw) is not dict:
-            raise Expected("an object", raw)
+            raise WrongTypeError("an object", raw)
         if None in raw.values():
             raw = {key: value for key, value in raw.items() if value is not None or key not in droppable}
         return generated(raw, cls)
@@ -197,7 +197,7 @@ def _attrs_structure(cls: type[Any], converter: cattrs.Converter) -> Callable[[A
     return structure
 
 
-def _attrs_unstructure(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:
+def _attrs_unstructure(cls: type[Any], converter: cattrs.BaseConverter) -> Callable[[Any], dict[str, Any]]:
     generated = make_dict_unstructure_fn(cls, converter, _cattrs_omit_if_default=True)
     tag = getattr(cls, "tag", None)
     if tag is None:
@@ -209,12 +209,12 @@ def _attrs_unstructure(cls: type[Any], converter: cattrs.Converter) -> Callable[
     return unstructure
 
 
-def _tagged_structure(union: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+def _tagged_structure(union: Any, converter: cattrs.BaseConverter) -> Callable[[Any, Any], Any]:
     table = {member.tag: member for member in get_args(union)}
 
     def structure(raw: Any, _: Any) -> Any:
         if type(raw) is not dict:
-            raise Expected("an object", raw)
+            raise WrongTypeError("an object", raw)
         tag = raw.get("type")
         member = table.get(tag) if isinstance(tag, str) else None
         if member is None:
@@ -224,7 +224,7 @@ def _tagged_structure(union: Any, converter: cattrs.Converter) -> Callable[[Any,
     return structure
 
 
-def _literal_structure(literal: Any, _: cattrs.Converter) -> Callable[[Any, Any], Any]:
+def _literal_structure(literal: Any, _: cattrs.BaseConverter) -> Callable[[Any, Any], Any]:
     allowed = get_args(literal)
 
     def structure(value: Any, _: Any) -> Any:
@@ -236,19 +236,19 @@ def _literal_structure(literal: Any, _: cattrs.Converter) -> Callable[[Any, Any]
     return structure
 
 
-def _scalar_structure(union: Any, _: cattrs.Converter) -> Callable[[Any, Any], Any]:
+def _scalar_structure(union: Any, _: cattrs.BaseConverter) -> Callable[[Any, Any], Any]:
     members = get_args(union)
     wanted = " or ".join(_NAMES[m] for m in members if m is not type(None))
 
     def structure(value: Any, _: Any) -> Any:
         if type(value) not in members:
-            raise Expected(wanted, value)
+            raise WrongTypeError(wanted, value)
         return value
 
     return structure
 
 
-def _tuple_structure(kind: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+def _tuple_structure(kind: Any, converter: cattrs.BaseConverter) -> Callable[[Any, Any], Any]:
     item = get_args(kind)[0]
     if item is Any:
         return lambda raw, _: tuple(_array(raw))
@@ -273,8 +273,12 @@ def _tuple_structure(kind: Any, converter: cattrs.Converter) -> Callable[[Any, A
 
 def _array(raw: Any) -> list[Any]:
     if type(raw) is not list:
-        raise Expected("an array", raw)
+        raise WrongTypeError("an array", raw)
     return raw
+
+
+def _is_literal(kind: Any) -> bool:
+    return bool(get_origin(kind) == Literal)
 
 
 def _is_tuple(kind: Any) -> bool:
@@ -288,14 +292,14 @@ def make_converter() -> cattrs.Converter:
         converter.register_structure_hook(kind, _exactly(kind, _NAMES[kind]))
     converter.register_structure_hook(float, _number)
     converter.register_structure_hook_func(lambda kind: kind is Any, lambda value, _: value)
-    converter.register_structure_hook_factory(lambda kind: get_origin(kind) is Literal, _literal_structure)
+    converter.register_structure_hook_factory(_is_literal, _literal_structure)
     converter.register_structure_hook_factory(_is_scalar_union, _scalar_structure)
     converter.register_structure_hook_factory(_is_tuple, _tuple_structure)
     converter.register_structure_hook_factory(attrs.has, _attrs_structure)
     converter.register_structure_hook_factory(_is_tagged_union, _tagged_structure)
     converter.register_unstructure_hook_factory(attrs.has, _attrs_unstructure)
     converter.register_unstructure_hook_func(lambda kind: kind is Any, lambda value: value)
-    converter.register_unstructure_hook_func(_is_union, lambda value: converter.unstructure(value))
+    converter.register_unstructure_hook_func(_is_union, converter.unstructure)
     converter.register_unstructure_hook_func(_is_tuple, lambda items: [converter.unstructure(i) for i in items])
     converter.register_unstructure_hook(type(ABSENT), lambda _: None)
     return converter
