@@ -28,12 +28,13 @@ class LineBuffer:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._parts: list[bytes] = []
-        self._size = 0
+        self.size = 0
+        """Bytes of the unfinished line so far."""
 
     @property
     def overflowing(self) -> bool:
         """Whether the unfinished line is already over the limit."""
-        return self._size >= self.limit
+        return self.size >= self.limit
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
         """Take a chunk; give the lines that it completes, without their line ends."""
@@ -48,25 +49,25 @@ class LineBuffer:
 
     def finish(self) -> list[bytes | TooLong]:
         """The stream has ended: an unterminated last line still counts as one."""
-        if not self._size:
+        if not self.size:
             return []
         return [self._complete(b"")]
 
     def _keep(self, piece: bytes) -> None:
         if not piece:
             return
-        self._size += len(piece)
-        if self._size < self.limit:
+        self.size += len(piece)
+        if self.size < self.limit:
             self._parts.append(piece)
         else:
             self._parts.clear()
 
     def _complete(self, piece: bytes) -> bytes | TooLong:
-        if not self._size:
+        if not self.size:
             return self._check(piece)
         self._keep(piece)
-        parts, size = self._parts, self._size
-        self._parts, self._size = [], 0
+        parts, size = self._parts, self.size
+        self._parts, self.size = [], 0
         if size >= self.limit:
             return TooLong(size + 1, self.limit)
         return self._check(b"".join(parts))
