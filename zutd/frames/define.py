@@ -58,3 +58,9 @@ def frame(cls: type[T]) -> type[T]:
     made.__hash__ = _hash  # type: ignore[method-assign]
     made.__repr__ = _show  # type: ignore[method-assign]
     return made
+
+
+def evolve(value: T, **changes: Any) -> T:
+    """A copy of a frame with other values in some fields."""
+    copy: T = attrs.evolve(value, **changes)  # type: ignore[misc] # a frame is an attrs class, which mypy cannot see
+    return copy

@@ -45,10 +45,15 @@ class Descriptor(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Bounds:
-    """What may wait in front of a peer. ``None`` is no bound."""
+    """What may wait in front of a peer. ``None`` is no bound.
+
+    A peer that takes no byte for ``stall_seconds`` while at least ``stall_bytes`` wait is given up.
+    """
 
     frames: int | None = None
     bytes: int | None = None
+    stall_seconds: float = float("inf")
+    stall_bytes: int = 0
 
 
 class Writer:
@@ -115,7 +120,10 @@ class Writer:
             raise LinkClosedError(f"the peer is gone: {exc.strerror}") from exc
 
     async def run(self) -> None:
-        """Write what is queued, until :meth:`finish`. Raises :class:`LinkClosedError` when the peer goes away."""
+        """Write what is queued, until :meth:`finish`.
+
+        Raises :class:`LinkClosedError` when the peer goes away, :class:`LinkFullError` when it stalls.
+        """
         while True:
             while self._queue:
                 await self._write(self._batch())
@@ -164,11 +172,16 @@ class Writer:
         await trio.lowlevel.checkpoint()
 
     async def _wait_writable(self) -> None:
-        try:
-            await trio.lowlevel.wait_writable(self._stream.fileno())
-        except (trio.ClosedResourceError, OSError, ValueError) as exc:
+        with trio.move_on_after(self._bounds.stall_seconds):
+            try:
+                await trio.lowlevel.wait_writable(self._stream.fileno())
+            except (trio.ClosedResourceError, OSError, ValueError) as exc:
+                self._broken = True
+                raise LinkClosedError("closed") from exc
+            return
+        if self.pending_bytes >= self._bounds.stall_bytes:
             self._broken = True
-            raise LinkClosedError("closed") from exc
+            raise LinkFullError(f"nothing was read for {self._bounds.stall_seconds:g} s")
 
     def close(self) -> None:
         """Close the descriptor at once; what is queued is lost."""

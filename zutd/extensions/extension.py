@@ -1,0 +1,482 @@
+"""One extension for as long as the daemon runs: its child, and the next one when that crashes.
+
+What it registered, what it subscribed to, how it has behaved. Frames that concern the extension alone (registrations,
+answers, ready) are dealt with here; all others go to the host.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+import attrs
+import trio
+
+from zutd.extensions.intercept import ExtensionGoneError, Question
+from zutd.extensions.logfile import ExtensionLog
+from zutd.extensions.manifest import Found, Manifest, ManifestError, resolve_exec
+from zutd.extensions.process import Child, Ended, Launch
+from zutd.extensions.registry import Claims, CommandClaim, ToolClaim, check_command, check_tool
+from zutd.frames.extension import (
+    EVENTS,
+    INTERCEPTABLE,
+    CommandInvoked,
+    CommandResponse,
+    EventFrame,
+    EventIntercept,
+    HelloAck,
+    InterceptResponse,
+    Ready,
+    RegisterCommand,
+    RegisterTool,
+    ShutdownAck,
+    SubmitSlash,
+    Subscribe,
+    ToolCallFrame,
+    ToolCancel,
+    ToolResultFrame,
+)
+from zutd.paths import extension_log
+from zutd.processes.environment import child_environment
+from zutd.processes.group import Watcher
+from zutd.wire.codec import encode
+
+T = TypeVar("T")
+
+READY_GRACE: Final = 3.0
+QUIET: Final = 0.25
+"""Seconds of silence after a registration that count as ``ready``."""
+
+BACKOFF_FIRST: Final = 0.5
+BACKOFF_LAST: Final = 30.0
+RESTARTS_IN_A_ROW: Final = 5
+HEALTHY: Final = 30.0
+"""Seconds of life after which earlier crashes are forgotten."""
+
+WARNINGS: Final = 100
+WARNING_BYTES: Final = 2048
+SAMPLES: Final = 512
+
+
+@attrs.define(eq=False)
+class Stats:
+    """How an extension has behaved since the daemon began. Latencies are milliseconds, the last :data:`SAMPLES`."""
+
+    restarts: int = 0
+    missed_deadlines: int = 0
+    dropped_events: int = 0
+    intercepts: deque[float] = attrs.Factory(lambda: deque(maxlen=SAMPLES))
+    tools: deque[float] = attrs.Factory(lambda: deque(maxlen=SAMPLES))
+
+
+@attrs.frozen(kw_only=True)
+class Surroundings:
+    """What an extension is started with: the home directory, the host's environment, who watches over children."""
+
+    home: str
+    environ: dict[str, str]
+    watcher: Watcher
+    hello_deadline: float
+
+
+class Port(Protocol):
+    """What an extension tells its host. All methods return at once."""
+
+    def hello_ack(self, extension: "Extension") -> HelloAck:
+        """The answer to a good handshake."""
+        ...
+
+    def registered(self, extension: "Extension") -> None:
+        """Its registrations or subscriptions have changed."""
+        ...
+
+    def became_ready(self, extension: "Extension") -> None:
+        """It is ready, for whatever reason it counts as such."""
+        ...
+
+    def went(self, extension: "Extension", ended: Ended) -> None:
+        """Its child is gone."""
+        ...
+
+    def said(self, extension: "Extension", frame: Any) -> None:
+        """A frame that does not concern the extension alone."""
+        ...
+
+    def complain(self, extension: "Extension", stage: str, message: str, exit_status: str = "") -> None:
+        """Something is wrong with it, and someone should know."""
+        ...
+
+
+class Extension:
+    """A supervised extension."""
+
+    def __init__(self, found: Found, port: Port, around: Surroundings) -> None:
+        assert found.manifest is not None
+        self.found = found
+        self.manifest: Manifest = found.manifest
+        self.name = self.manifest.name
+        self.log_path = extension_log(around.home, self.name)
+        self.state = "starting"
+        self.error = ""
+        self.warnings: deque[str] = deque(self.manifest.warnings, maxlen=WARNINGS)
+        self.stats = Stats()
+        self.commands: list[CommandClaim] = []
+        self.tools: list[ToolClaim] = []
+        self.events: set[str] = set()
+        self.intercepts: set[str] = set()
+        self.settled = trio.Event()
+        self._port = port
+        self._around = around
+        self._log: ExtensionLog | None = None
+        self._child: Child | None = None
+        self._heard = trio.Event()
+        self._ready = trio.Event()
+        self._stopping = trio.Event()
+
+    # --- what it is
+
+    @property
+    def fail_closed(self) -> bool:
+        """Whether no answer of this guard means no."""
+        return self.manifest.on_timeout == "deny"
+
+    @property
+    def running(self) -> bool:
+        """Whether it can be talked to."""
+        return self.state in ("starting", "ready", "auto_ready", "ready_timeout") and self._child is not None
+
+    @property
+    def pid(self) -> int:
+        """Its process id, 0 while there is none."""
+        return self._child.pid if self._child is not None else 0
+
+    @property
+    def queue_depth(self) -> int:
+        """Frames that it has not read."""
+        return self._child.queue_depth if self._child is not None else 0
+
+    @property
+    def last_stderr(self) -> tuple[str, ...]:
+        """The last lines it wrote to stderr."""
+        return self._log.last_lines if self._log is not None else ()
+
+    @property
+    def claims(self) -> Claims:
+        """What it has registered."""
+        return Claims(extension=self.name, commands=tuple(self.commands), tools=tuple(self.tools))
+
+    def warn(self, message: str) -> None:
+        """Keep a diagnostic, bounded, in memory and in its log."""
+        text = message if len(message) <= WARNING_BYTES else message[:WARNING_BYTES] + " ..."
+        self.warnings.append(text)
+        if self._log is not None:
+            self._log.note(text)
+
+    # --- its life
+
+    async def run(self) -> None:
+        """Keep it alive until it is stopped or given up. Returns then; the host goes on."""
+        try:
+            self._log = ExtensionLog(self.log_path)
+        except OSError as exc:
+            self._give_up("load", f"cannot open its log {self.log_path}: {exc.strerror}", "")
+            return
+        try:
+            await self._keep_alive()
+        finally:
+            self.settled.set()
+            self._log.close()
+
+    async def _keep_alive(self) -> None:
+        in_a_row = 0
+        while True:
+            began = trio.current_time()
+            ended = await self._live_once()
+            if ended is None:
+                return
+            self._after(ended)
+            if self._stopping.is_set():
+                return
+            if ended.error is not None and in_a_row == 0:
+                return  # it never worked: starting it again and again would not help
+            in_a_row = 1 if trio.current_time() - began >= HEALTHY else in_a_row + 1
+            if not self.manifest.restart:
+                self.state = "gone"
+                return
+            if in_a_row > RESTARTS_IN_A_ROW:
+                self._give_up("runtime", f"it crashed {in_a_row} times in a row and is not started again", "")
+                return
+            await self._back_off(in_a_row)
+            if self._stopping.is_set():
+                return
+
+    async def _back_off(self, in_a_row: int) -> None:
+        self.state = "restarting"
+        with trio.move_on_after(min(BACKOFF_FIRST * 2 ** (in_a_row - 1), BACKOFF_LAST)):
+            await self._stopping.wait()
+        self.stats.restarts += 1
+
+    async def _live_once(self) -> Ended | None:
+        """One child from start to end; None when it could not even be tried."""
+        assert self._log is not None
+        try:
+            launch = self._launch()
+        except ManifestError as exc:
+            self._give_up("load", str(exc), "")
+            return None
+        self._log.note(f"start {self.name} {self.manifest.version}".rstrip())
+        self.state = "starting"
+        self._ready, self._heard = trio.Event(), trio.Event()
+        child = self._child = Child(launch, self, self._log, self._around.watcher)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch_ready)
+                ended = await child.run()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._child = None
+        return ended
+
+    def _launch(self) -> Launch:
+        directory = self.found.directory
+        environ = child_environment(self._around.environ, hand_over=self.manifest.host_env)
+        program = resolve_exec(self.manifest, directory, environ.get("PATH", os.defpath))
+        environ |= {"PWD": directory, "ZUT_HOME": self._around.home, "ZUTD_EXTENSION_DIR": directory}
+        return Launch(
+            name=self.name,
+            program=program,
+            args=self.manifest.args,
+            directory=directory,
+            env=environ,
+            hello_deadline=self._around.hello_deadline,
+        )
+
+    def _after(self, ended: Ended) -> None:
+        """The child is gone: forget what it registered (not what it guards), tell the host."""
+        was_up = ended.error is None
+        self.commands.clear()
+        self.tools.clear()
+        self.events.clear()
+        if not self.fail_closed:
+            self.intercepts.clear()
+        self.state = "stopped" if ended.stopped else "gone"
+        if self._log is not None:
+            self._log.note(f"ended: {ended.exit_status}" + (f" ({ended.cause})" if ended.cause else ""))
+        if ended.error is not None:
+            self._give_up(ended.error.stage, ended.error.message, ended.exit_status)
+        elif not ended.stopped:
+            self._port.complain(self, "runtime", f"extension exited: {_how(ended)}", ended.exit_status)
+        if was_up:
+            self._port.went(self, ended)
+        self.settled.set()
+
+    def _give_up(self, stage: str, message: str, exit_status: str) -> None:
+        self.state = "failed"
+        self.error = self._explain(message)
+        self.settled.set()
+        if self._log is not None:
+            self._log.note(message)
+        self._port.complain(self, stage, self.error, exit_status)
+
+    def _explain(self, message: str) -> str:
+        """An error with everything its author needs: program, language, the error, directory, log."""
+        program = f"exec: {self.manifest.exec}"
+        if self.manifest.language:
+            program += f" ({self.manifest.language})"
+        lines = [program, f"error: {message}", f"directory: {self.found.directory}"]
+        if self._log is not None:
+            lines.append(f"stderr log: {self.log_path}")
+        return f"Extension {self.name} failed to start.\n\n" + "\n".join(f"  {line}" for line in lines)
+
+    def stop(self) -> None:
+        """Ask it to end, and do not start it again."""
+        self._stopping.set()
+        if self._child is not None:
+            self._child.stop()
+
+    async def _watch_ready(self) -> None:
+        """Say that it is ready, also when it does not: after a quiet registration, or at the end of the grace."""
+        await self._heard.wait()  # the handshake
+        deadline = trio.current_time() + READY_GRACE
+        while not self._ready.is_set():
+            self._heard = trio.Event()
+            registered = bool(self.commands or self.tools or self.events or self.intercepts)
+            quiet = trio.current_time() + QUIET if registered else deadline
+            with trio.move_on_at(min(quiet, deadline)):
+                await self._heard.wait()
+                continue
+            if trio.current_time() >= deadline:
+                self._now_ready("ready_timeout", f"timed out waiting for ready frame ({READY_GRACE:g} s)")
+            else:
+                self._now_ready("auto_ready", "no ready frame; auto-ready after idle")
+
+    def _now_ready(self, state: str, warning: str = "") -> None:
+        if self._ready.is_set():
+            return
+        self._ready.set()
+        self._heard.set()
+        self.state = state
+        self.error = ""
+        if warning:
+            self.warn(warning)
+        self.settled.set()
+        self._port.became_ready(self)
+
+    # --- what its child tells (process.Owner)
+
+    def acknowledge(self) -> HelloAck:
+        """The handshake is good."""
+        self._heard.set()
+        return self._port.hello_ack(self)
+
+    def problem(self, message: str) -> None:
+        """A line was no frame."""
+        self.warn(message)
+        self._port.complain(self, "runtime", message)
+
+    def received(self, frame: Any) -> None:
+        """A frame came after the handshake."""
+        self._heard.set()
+        handler = _HANDLERS.get(type(frame))
+        if handler is not None:
+            handler(self, frame)
+        else:
+            self._port.said(self, frame)
+
+    def _register_command(self, frame: RegisterCommand) -> None:
+        if problem := check_command(frame.name):
+            self.problem(problem)
+            return
+        self.commands.append(CommandClaim(name=frame.name, description=frame.description))
+        self._port.registered(self)
+
+    def _register_tool(self, frame: RegisterTool) -> None:
+        if problem := check_tool(frame.name, frame.schema, len(encode(_or_null(frame.schema)))):
+            self.problem(problem)
+            return
+        self.tools.append(
+            ToolClaim(
+                name=frame.name,
+                description=frame.description,
+                schema=frame.schema,
+                deferred=frame.deferred,
+                interactive=frame.interactive,
+            )
+        )
+        self._port.registered(self)
+
+    def _subscribe(self, frame: Subscribe) -> None:
+        unknown = [name for name in frame.events if name not in EVENTS]
+        unknown += [name for name in frame.intercept if name not in INTERCEPTABLE]
+        for name in unknown:
+            self.warn(f"subscribe: there is no event {name[:80]!r} to subscribe to or intercept")
+        self.events.update(frame.events)
+        self.intercepts.update(name for name in frame.intercept if name in INTERCEPTABLE)
+        self._port.registered(self)
+
+    def _on_ready(self, _: Ready) -> None:
+        self._now_ready("ready")
+
+    def _answer(self, frame: ToolResultFrame | CommandResponse | InterceptResponse) -> None:
+        if self._child is not None and not self._child.calls.settle(frame.id, frame):
+            self.warn(f"{frame.tag} for {frame.id[:80]!r}, which nobody waits for (late, or answered before)")
+
+    def _acknowledged(self, _: ShutdownAck) -> None:
+        return
+
+    def _submit_slash(self, _: SubmitSlash) -> None:
+        self.warn("submit_slash is not part of this protocol; ignored")
+
+    # --- what the host asks of it
+
+    def _living(self) -> Child:
+        if self._child is None:
+            raise ExtensionGoneError(f"extension {self.name} is not running ({self.state})")
+        return self._child
+
+    def send(self, frame: Any) -> None:
+        """Send a one-way frame; a child that cannot take it is dealt with elsewhere."""
+        try:
+            self._living().send(frame)
+        except ExtensionGoneError as exc:
+            if isinstance(frame, EventFrame):
+                self.stats.dropped_events += 1
+            self.warn(f"{frame.tag} was not delivered: {exc}")
+
+    async def ask(self, question: Question) -> InterceptResponse:
+        """Put an intercept to it. Raises :class:`ExtensionGoneError`; the caller sets the deadline."""
+        child = self._living()
+        call = child.calls.open()
+        frame = EventIntercept(
+            id=call.id,
+            event=question.event,
+            tool_id=question.tool_id,
+            tool_name=question.tool_name,
+            tool_args=question.tool_args,
+            step=question.step,
+            text=question.text,
+        )
+        with _timed(self.stats.intercepts):
+            return _expect(await child.ask(call, frame), InterceptResponse)
+
+    async def invoke(self, name: str, args: str) -> CommandResponse:
+        """Run one of its commands. Raises :class:`ExtensionGoneError`; the caller sets the deadline."""
+        child = self._living()
+        call = child.calls.open()
+        return _expect(await child.ask(call, CommandInvoked(id=call.id, name=name, args=args)), CommandResponse)
+
+    async def call_tool(self, name: str, args: Any) -> ToolResultFrame:
+        """Run one of its tools. Raises :class:`ExtensionGoneError`; when cancelled, the extension is told if it
+        asked to be.
+        """
+        child = self._living()
+        call = child.calls.open()
+        with _timed(self.stats.tools):
+            try:
+                return _expect(await child.ask(call, ToolCallFrame(id=call.id, name=name, args=args)), ToolResultFrame)
+            except trio.Cancelled:
+                if "tool_cancel" in child.capabilities:
+                    self.send(ToolCancel(id=call.id))
+                raise
+
+
+def _or_null(value: Any) -> Any:
+    return value if isinstance(value, (dict, list, str, int, float, bool)) else None
+
+
+def _expect(answer: Any, kind: type[T]) -> T:
+    if not isinstance(answer, kind):
+        raise ExtensionGoneError(f"it answered with {answer.tag}")
+    return answer
+
+
+def _how(ended: Ended) -> str:
+    return f"{ended.exit_status} ({ended.cause})" if ended.cause else ended.exit_status
+
+
+class _timed:  # noqa: N801 - reads as a verb where it is used
+    """Adds the milliseconds spent inside to a collection, when the block ends well."""
+
+    def __init__(self, samples: deque[float]) -> None:
+        self._samples = samples
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = trio.current_time()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._samples.append((trio.current_time() - self._began) * 1000)
+
+
+_HANDLERS: Final[dict[type, Callable[[Extension, Any], None]]] = {
+    RegisterCommand: Extension._register_command,  # noqa: SLF001 - a table of this module's own methods
+    RegisterTool: Extension._register_tool,  # noqa: SLF001
+    Subscribe: Extension._subscribe,  # noqa: SLF001
+    Ready: Extension._on_ready,  # noqa: SLF001
+    ToolResultFrame: Extension._answer,  # noqa: SLF001
+    CommandResponse: Extension._answer,  # noqa: SLF001
+    InterceptResponse: Extension._answer,  # noqa: SLF001
+    ShutdownAck: Extension._acknowledged,  # noqa: SLF001
+    SubmitSlash: Extension._submit_slash,  # noqa: SLF001
+}

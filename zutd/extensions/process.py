@@ -1,0 +1,365 @@
+"""ONE child: spawn it, shake hands, carry frames both ways, stop it and its whole process group.
+
+A child lives once; being started again is its owner's business (:mod:`zutd.extensions.extension`). However it ends,
+its pipes are closed, its group is gone, it has been reaped, and every open question has failed.
+"""
+
+import os
+from typing import Any, Final, Protocol
+
+import attrs
+import trio
+
+from zutd.extensions.intercept import ExtensionGoneError
+from zutd.extensions.logfile import ExtensionLog
+from zutd.frames.extension import (
+    FROM_EXTENSION,
+    PROTOCOL_VERSION,
+    Hello,
+    HelloAck,
+    Shutdown,
+)
+from zutd.processes.group import PIPE, Watcher, close_pipes, describe_exit, spawn_group, stop_group
+from zutd.wire.codec import ProtocolError, decode_object, encode_frame, structure_tagged
+from zutd.wire.lines import EXTENSION_LIMIT, TooLong
+from zutd.wire.link import CHUNK, Bounds, Call, Calls, Counter, LinkClosedError, LinkFullError, Writer, read_lines
+
+HELLO_DEADLINE: Final = 10.0
+SHUTDOWN_GRACE: Final = 2.0
+TERM_GRACE: Final = 1.0
+EOF_GRACE: Final = 1.0
+"""Seconds a child may live on after it closed its stdout."""
+
+PIPE_GRACE: Final = 0.5
+"""Seconds that its pipes are read after it exited: a grandchild may hold them open for ever."""
+
+BOUNDS: Final = Bounds(frames=256, bytes=16 * 1024 * 1024, stall_seconds=5.0)
+
+IDS: Final = Counter()
+"""Ids of questions are unique in the daemon's life, so a late answer never meets another question."""
+
+
+class StartError(Exception):
+    """The child did not come to life. ``stage`` is ``load`` (spawn) or ``handshake``."""
+
+    def __init__(self, stage: str, message: str) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.message = message
+
+
+@attrs.frozen(kw_only=True)
+class Launch:
+    """How to start a child. ``program`` is absolute, ``env`` is all it gets."""
+
+    name: str
+    program: str
+    args: tuple[str, ...]
+    directory: str
+    env: dict[str, str]
+    hello_deadline: float = HELLO_DEADLINE
+
+
+@attrs.frozen(kw_only=True)
+class Ended:
+    """How a child ended: ``exit_status`` (or signal) in words, ``error`` when it never came to life, and whether
+    it had been told to stop. ``cause`` is why the host ended it, empty when it ended by itself.
+    """
+
+    exit_status: str
+    error: StartError | None
+    stopped: bool
+    cause: str
+
+
+class Owner(Protocol):
+    """What a child needs of whoever runs it. All methods return at once."""
+
+    def acknowledge(self) -> HelloAck:
+        """The handshake is good; this is the answer."""
+        ...
+
+    def received(self, frame: Any) -> None:
+        """A frame came after the handshake."""
+        ...
+
+    def problem(self, message: str) -> None:
+        """A line was no frame."""
+        ...
+
+
+class Child:
+    """One process of an extension."""
+
+    def __init__(self, launch: Launch, owner: Owner, log: ExtensionLog, watcher: Watcher) -> None:
+        self._launch = launch
+        self._owner = owner
+        self._log = log
+        self._watcher = watcher
+        self._process: trio.Process | None = None
+        self._writer: Writer | None = None
+        self._scope: trio.CancelScope | None = None
+        self._greeted = trio.Event()
+        self._stdout_ended = trio.Event()
+        self._stopping = trio.Event()
+        self._error: StartError | None = None
+        self._cause = ""
+        self.calls = Calls(IDS)
+        self.capabilities: frozenset[str] = frozenset()
+
+    @property
+    def pid(self) -> int:
+        """Its process id, 0 while there is none."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def queue_depth(self) -> int:
+        """Frames that it has not read."""
+        return self._writer.pending_frames if self._writer is not None else 0
+
+    # --- what its owner does with it
+
+    def send(self, frame: Any) -> None:
+        """Queue a frame. Raises :class:`ExtensionGoneError`; a child that reads nothing is ended."""
+        if self._writer is None or not self._greeted.is_set():
+            raise ExtensionGoneError("it is not running")
+        try:
+            self._writer.put(encode_frame(frame) + b"\n")
+        except LinkFullError as exc:
+            self.end(f"it does not read its stdin: {exc}")
+            raise ExtensionGoneError(f"it does not read its stdin: {exc}") from None
+        except LinkClosedError as exc:
+            raise ExtensionGoneError(str(exc)) from None
+
+    def stop(self) -> None:
+        """Ask it to end: ``shutdown``, then its stdin is closed; after a grace its group is ended."""
+        self._stopping.set()
+        try:
+            self.send(Shutdown())
+        except ExtensionGoneError:
+            self.end("")
+        if self._writer is not None:
+            self._writer.finish()
+
+    def end(self, cause: str) -> None:
+        """End it now, for ``cause``."""
+        self._cause = self._cause or cause
+        if self._scope is not None:
+            self._scope.cancel()
+
+    # --- its life
+
+    async def run(self) -> Ended:
+        """Live from spawn to reaping; raises nothing that concerns the child."""
+        try:
+            await self._spawn()
+        except StartError as exc:
+            return Ended(exit_status="", error=exc, stopped=False, cause="")
+        process = self._process
+        assert process is not None
+        try:
+            await self._serve(process)
+        finally:
+            await self._clean_up(process)
+        status = describe_exit(process.returncode)
+        return Ended(
+            exit_status=status, error=self._start_error(status), stopped=self._stopping.is_set(), cause=self._cause
+        )
+
+    async def _spawn(self) -> None:
+        launch = self._launch
+        try:
+            self._process = await spawn_group(
+                [launch.program, *launch.args],
+                cwd=launch.directory,
+                env=launch.env,
+                stdio=(PIPE, PIPE, PIPE),
+                watcher=self._watcher,
+            )
+        except (OSError, ValueError) as exc:
+            raise StartError("load", _spawn_problem(exc, launch)) from None
+
+    async def _serve(self, process: trio.Process) -> None:
+        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+        assert isinstance(stdin, trio.lowlevel.FdStream)
+        assert isinstance(stdout, trio.lowlevel.FdStream)
+        assert isinstance(stderr, trio.lowlevel.FdStream)
+        self._writer = Writer(stdin, BOUNDS)
+        async with trio.open_nursery() as nursery:
+            self._scope = nursery.cancel_scope
+            nursery.start_soon(self._pump_stderr, stderr)
+            nursery.start_soon(self._write, self._writer)
+            nursery.start_soon(self._watch_hello)
+            nursery.start_soon(self._watch_exit, process)
+            nursery.start_soon(self._watch_stop)
+            await read_lines(stdout, EXTENSION_LIMIT, self._on_line, eager=True)
+            self._stdout_ended.set()
+            with trio.move_on_after(EOF_GRACE):
+                await process.wait()
+            if process.returncode is None and not self._cause:
+                self._cause = "it closed its stdout without exiting"
+            nursery.cancel_scope.cancel()
+
+    async def _clean_up(self, process: trio.Process) -> None:
+        """Nobody can answer any more: say so first, then end what is left of the group, then close the pipes."""
+        if self._writer is not None:
+            self._writer.close()
+        self._fail_calls(process)
+        await stop_group(process, grace=TERM_GRACE, watcher=self._watcher)
+        close_pipes(process)
+
+    def _fail_calls(self, process: trio.Process) -> None:
+        name = self._launch.name
+        if self._stopping.is_set():
+            reason = f"extension {name} is being stopped"
+        elif self._cause or process.returncode is not None:
+            reason = f"extension {name} disconnected: {self._cause or describe_exit(process.returncode)}"
+        else:
+            reason = f"extension {name} disconnected"
+        self.calls.fail_all(ExtensionGoneError(reason))
+
+    def _start_error(self, status: str) -> StartError | None:
+        if self._error is not None or self._greeted.is_set() or self._stopping.is_set():
+            return self._error
+        if self._cause:
+            return StartError("handshake", f"{self._cause} before hello")
+        return StartError("handshake", f"extension exited before hello: {status}")
+
+    # --- its tasks
+
+    async def _pump_stderr(self, stream: trio.lowlevel.FdStream) -> None:
+        while chunk := await stream.receive_some(CHUNK):
+            self._log.stderr(bytes(chunk))
+
+    async def _write(self, writer: Writer) -> None:
+        try:
+            await writer.run()
+        except LinkFullError as exc:
+            self.end(f"it does not read its stdin: {exc}")
+        except LinkClosedError:
+            # It closed its stdin. It may still speak; whoever sends to it is told.
+            return
+        else:
+            writer.close()
+
+    async def _watch_hello(self) -> None:
+        with trio.move_on_after(self._launch.hello_deadline):
+            await self._greeted.wait()
+        if not self._greeted.is_set():
+            self._refuse(f"no hello within {self._launch.hello_deadline:g} s")
+
+    async def _watch_exit(self, process: trio.Process) -> None:
+        await process.wait()
+        with trio.move_on_after(PIPE_GRACE):
+            await self._stdout_ended.wait()
+        self.end("")
+
+    async def _watch_stop(self) -> None:
+        await self._stopping.wait()
+        await trio.sleep(SHUTDOWN_GRACE)
+        self.end("it did not exit within 2 s of shutdown")
+
+    # --- its lines
+
+    def _on_line(self, line: bytes | TooLong) -> None:
+        if isinstance(line, TooLong):
+            self._over_long(line)
+        elif not self._greeted.is_set():
+            self._first_line(line)
+        elif line.strip():
+            self._next_line(line)
+
+    def _over_long(self, line: TooLong) -> None:
+        text = f"it sent a line of more than {line.limit} bytes"
+        if self._greeted.is_set():
+            self._owner.problem(f"{text}; it is ended")
+            self.end(text)
+        else:
+            self._refuse(f"read hello: {text}")
+
+    def _first_line(self, line: bytes) -> None:
+        if self._error is not None:
+            return
+        try:
+            hello = check_hello(line, self._launch.name)
+        except StartError as exc:
+            self._refuse(exc.message)
+            return
+        self._greeted.set()
+        self.capabilities = frozenset(hello.capabilities)
+        self.send(self._owner.acknowledge())
+
+    def _refuse(self, message: str) -> None:
+        self._error = self._error or StartError("handshake", message)
+        self.end(message)
+
+    def _next_line(self, line: bytes) -> None:
+        try:
+            frame = structure_tagged(decode_object(line, replace=True), FROM_EXTENSION, "frame type")
+        except ProtocolError as exc:
+            prefix = "malformed json frame: " if exc.kind == "parse_error" else ""
+            self._owner.problem(f"{prefix}{exc.message} (line begins {_excerpt(line)})")
+            return
+        if isinstance(frame, Hello):
+            self._owner.problem("unknown frame type 'hello': the handshake is over")
+            return
+        self._owner.received(frame)
+
+    # --- questions
+
+    async def ask(self, call: Call[Any], frame: Any) -> Any:
+        """Send a question and wait for its answer. Raises :class:`ExtensionGoneError`."""
+        try:
+            self.send(frame)
+            return await call.wait()
+        finally:
+            self.calls.drop(call)
+
+
+def check_hello(line: bytes, name: str) -> Hello:
+    """The first line of a child. Raises :class:`StartError` for everything but a good ``hello``."""
+    try:
+        raw = decode_object(line, replace=True)
+    except ProtocolError as exc:
+        raise StartError("handshake", f"parse hello: {exc.message} (line begins {_excerpt(line)})") from None
+    tag = raw.get("type")
+    if tag != "hello":
+        raise StartError("handshake", f"first frame must be hello, got type {str(tag)[:80]!r}")
+    version = raw.get("protocol_version", 0)
+    if type(version) is not int:
+        raise StartError("handshake", f"parse hello: protocol_version must be an integer, got {str(version)[:80]!r}")
+    if version != PROTOCOL_VERSION:
+        raise StartError("handshake", _version_problem(version))
+    try:
+        hello: Hello = structure_tagged(raw, {"hello": Hello}, "frame type")
+    except ProtocolError as exc:
+        raise StartError("handshake", f"parse hello: {exc.message}") from None
+    if not hello.name:
+        raise StartError("handshake", "first frame must be hello with a name")
+    if hello.name != name:
+        raise StartError(
+            "handshake",
+            f"hello says its name is {hello.name[:80]!r}, but extension.json says {name!r}: make them equal",
+        )
+    return hello
+
+
+def _version_problem(version: int) -> str:
+    if version:
+        return f"unsupported extension protocol version {version} (want {PROTOCOL_VERSION})"
+    return (
+        f"unsupported extension protocol version 0 (want {PROTOCOL_VERSION}): hello has no protocol_version, as zot's "
+        'extensions (protocol 1) do; port it to protocol 2: send "protocol_version": 2 and wait for hello_ack'
+    )
+
+
+def _excerpt(line: bytes) -> str:
+    return repr(line[:60].decode("utf-8", "replace"))
+
+
+def _spawn_problem(exc: OSError | ValueError, launch: Launch) -> str:
+    if isinstance(exc, FileNotFoundError) and os.path.exists(launch.program):
+        return "cannot start: the interpreter named in its first line (#!) was not found"
+    if isinstance(exc, OSError) and exc.strerror == "Exec format error":
+        return "cannot start: not a program for this machine, and no #! line names an interpreter"
+    return f"cannot start: {exc.strerror if isinstance(exc, OSError) else exc}"
