@@ -55,7 +55,13 @@ class ToolSpec:
 
 @attrs.frozen(kw_only=True)
 class ModelInfo:
-    """A catalogue entry. Windows are tokens, prices US dollars per million tokens; 0 is unknown."""
+    """A catalogue entry. Windows are tokens, prices US dollars per million tokens; 0 is unknown.
+
+    ``assumed`` says that nobody knows this model and the windows are guesses. ``thinking`` is how a model of the
+    Anthropic wire is told to reason: ``budget`` (tokens), ``adaptive`` (effort) or ``always`` (effort, and never off).
+    ``levels`` pairs the reasoning levels that it takes with the provider's words; empty means the wire's usual ones.
+    ``sampling`` is whether it takes a temperature, ``forced_tools`` whether a tool can be forced.
+    """
 
     id: str
     provider: str
@@ -67,6 +73,11 @@ class ModelInfo:
     price_cache_read: float = 0.0
     price_cache_write: float = 0.0
     images: bool = True
+    thinking: str = "budget"
+    levels: tuple[tuple[str, str], ...] = ()
+    sampling: bool = True
+    forced_tools: bool = True
+    assumed: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,186 @@
+"""The body of a chat-completions request                                                      (pure).
+
+Everything stays on the oldest common path, for most servers of this wire are not the one that defined it: roles
+are ``system``, ``user``, ``assistant`` and ``tool``, content is a plain string unless there is a picture, and fields
+that only some servers know stand in :class:`zutd.models.providers.Quirks`. The hidden context is a last user message.
+"""
+
+from typing import Any
+
+import msgspec
+
+from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, ToolResult, calls_of, text_of
+from zutd.models import reasoning, shape
+from zutd.models.base import ModelInfo, Request, ToolSpec
+from zutd.models.providers import Quirks
+
+IDS = shape.IdRule(pattern=r"[A-Za-z0-9_-]+", length=40)
+SHORT_IDS = shape.IdRule(pattern=r"[A-Za-z0-9]+", length=9, exact=True)
+
+EXTRA = "extra_content"
+"""The field of a :class:`Thinking` block that carries what a provider attached to a call and wants back with it:
+``signature`` is the call's id, ``redacted`` the JSON."""
+
+_FAILED = "\n[the tool reported an error]"
+_PICTURE_FOLLOWS = "(the picture is in the next message)"
+_SCHEMA_EXTRAS = frozenset({"$schema", "additionalProperties"})
+
+Json = dict[str, Any]
+
+
+def request_body(request: Request, quirks: Quirks) -> Json:
+    """Make the whole body."""
+    body: Json = {"model": request.model.id, "messages": _messages(request, quirks), "stream": True}
+    if quirks.usage_option:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body |= _tools(request, quirks)
+    body |= _cap(request, quirks)
+    body |= _effort(request, quirks)
+    if request.temperature is not None and _takes_temperature(request.model, quirks):
+        body["temperature"] = request.temperature
+    if quirks.cache_key and request.session:
+        body["prompt_cache_key"] = request.session[:64]
+    return body
+
+
+def _takes_temperature(model: ModelInfo, quirks: Quirks) -> bool:
+    return model.sampling and not (model.reasoning and quirks.completion_cap)
+
+
+def _cap(request: Request, quirks: Quirks) -> Json:
+    """Cap the answer; not for a model that nobody knows, for a guess may be more than its server allows."""
+    if request.model.assumed and request.max_output is None:
+        return {}
+    field = "max_completion_tokens" if quirks.completion_cap and request.model.reasoning else "max_tokens"
+    size = shape.prompt_bytes(request.system, request.messages)
+    return {field: shape.output_cap(request.model, request.max_output, size)}
+
+
+def _effort(request: Request, quirks: Quirks) -> Json:
+    model = request.model
+    known = bool(model.levels) or (quirks.effort and model.reasoning)
+    word = reasoning.effort(model, request.reasoning) if known else ""
+    return {"reasoning_effort": word} if word else {}
+
+
+def _tools(request: Request, quirks: Quirks) -> Json:
+    tools = request.tools
+    chosen = next((tool for tool in tools if tool.name == request.tool_choice), None)
+    if chosen is None or not request.model.forced_tools:
+        return {"tools": [_tool(tool, quirks) for tool in tools], "tool_choice": "auto"}
+    if not quirks.named_choice:  # offering nothing else says the same
+        return {"tools": [_tool(chosen, quirks)], "tool_choice": "required"}
+    choice = {"type": "function", "function": {"name": chosen.name}}
+    return {"tools": [_tool(tool, quirks) for tool in tools], "tool_choice": choice}
+
+
+def _tool(tool: ToolSpec, quirks: Quirks) -> Json:
+    schema = _without_extras(tool.schema) if quirks.plain_schemas else tool.schema
+    function = {"name": tool.name, "description": tool.description, "parameters": schema}
+    return {"type": "function", "function": function}
+
+
+def _without_extras(schema: Any) -> Any:
+    """Drop the schema keywords that some servers refuse, but not arguments that have such a name."""
+    if isinstance(schema, list):
+        return [_without_extras(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: value for key, value in schema.items() if key not in _SCHEMA_EXTRAS}
+    return {
+        key: {name: _without_extras(item) for name, item in value.items()}
+        if key == "properties" and isinstance(value, dict)
+        else _without_extras(value)
+        for key, value in kept.items()
+    }
+
+
+def _messages(request: Request, quirks: Quirks) -> list[Json]:
+    ids = shape.CallIds(SHORT_IDS if quirks.short_ids else IDS)
+    made: list[Json] = []
+    if shape.has_text(request.system):
+        made.append({"role": "system", "content": request.system})
+    pictures: list[Json] = []
+    for message in request.messages:
+        if message.role != "tool" and pictures:
+            made.append({"role": "user", "content": pictures})
+            pictures = []
+        if message.role == "tool":
+            made += _results(message, request.model, ids, pictures)
+        elif message.role == "assistant":
+            made += _assistant(message, request.model, ids)
+        else:
+            made += _user(message, request.model)
+    if pictures:
+        made.append({"role": "user", "content": pictures})
+    if shape.has_text(request.hidden):
+        made.append({"role": "user", "content": request.hidden})
+    return made
+
+
+def _user(message: Message, model: ModelInfo) -> list[Json]:
+    content = shape.readable(message.content, model)
+    parts = [part for block in content for part in _part(block)]
+    if not parts:
+        return []
+    if any(part["type"] != "text" for part in parts):
+        return [{"role": "user", "content": parts}]
+    return [{"role": "user", "content": "\n".join(part["text"] for part in parts)}]
+
+
+def _part(block: Block) -> list[Json]:
+    if isinstance(block, Text) and shape.has_text(block.text):
+        return [{"type": "text", "text": block.text}]
+    if isinstance(block, Image):
+        return [{"type": "image_url", "image_url": {"url": f"data:{block.mime_type};base64,{block.data}"}}]
+    return []
+
+
+def _assistant(message: Message, model: ModelInfo, ids: shape.CallIds) -> list[Json]:
+    text, calls = text_of(message.content, ""), calls_of(message)
+    made: Json = {"role": "assistant"}
+    if shape.has_text(text):
+        made["content"] = text
+    if calls:
+        own = [b for b in message.content if isinstance(b, Thinking) and shape.same_origin(message, model)]
+        extras = {block.signature: block.redacted for block in own if block.field == EXTRA}
+        made.setdefault("content", None)
+        made |= _reasoning(own)
+        made["tool_calls"] = [_call(call, ids, extras.get(call.id)) for call in calls]
+    return [made] if len(made) > 1 else []
+
+
+def _reasoning(own: list[Thinking]) -> Json:
+    """Send reasoning back under the name that it came with; only beside calls, where servers want it."""
+    made: Json = {}
+    for block in own:
+        if block.text and block.field and block.field != EXTRA:
+            made[block.field] = made.get(block.field, "") + block.text
+    return made
+
+
+def _call(call: ToolCall, ids: shape.CallIds, extra: str | None) -> Json:
+    arguments = shape.encode_body(call.args).decode()
+    made = {"id": ids.call(call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    if extra:
+        made[EXTRA] = msgspec.json.decode(extra)
+    return made
+
+
+def _results(message: Message, model: ModelInfo, ids: shape.CallIds, pictures: list[Json]) -> list[Json]:
+    """Make one tool message a result; pictures go into ``pictures``, for this wire's results are text."""
+    made = []
+    for result in message.content:
+        if not isinstance(result, ToolResult):
+            continue
+        content = shape.readable(result.content, model)
+        images = [part for block in content if isinstance(block, Image) for part in _part(block)]
+        pictures += images
+        text = text_of(content)
+        if not shape.has_text(text):
+            text = _PICTURE_FOLLOWS if images else shape.NO_OUTPUT
+        if result.is_error:
+            text += _FAILED
+        made.append({"role": "tool", "tool_call_id": ids.result(result.call_id), "content": text})
+    return made
