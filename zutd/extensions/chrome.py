@@ -82,7 +82,7 @@ class Chrome:
         """The extension is gone, and everything that it showed with it."""
         for shown in (self._statuses, self._widgets, self._panels):
             for key in [key for key in shown if key[0] == extension]:
-                del shown[key]  # type: ignore[attr-defined] # three dicts with one kind of key
+                del shown[key]
         self._notes = [note for note in self._notes if note.extension != extension]
         self._emit(ExtChromeClear(extension=extension))
 

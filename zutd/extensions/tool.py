@@ -59,7 +59,7 @@ class ExtensionTool:
         """Hidden until a result activates it."""
         return self.claim.deferred
 
-    async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
+    async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:  # noqa: ARG002 - a Tool's shape
         """Ask the extension. Raises :class:`ToolError` with a text for the model."""
         label = f"{self.owner.name}/{self.name}"
         if self.claim.interactive and self.headless:

@@ -1,0 +1,492 @@
+"""Drive a turn: ask the model, tell what happens, run tools, until there is nothing left to do.
+
+The rules are :mod:`zutd.agent.turn`'s; here is the order in which things are done. A row is written before the event
+that tells of it. Whatever happens (abort, failure, a full disk), every call has its result and the turn ends once.
+"""
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import trio
+
+from zutd.agent.context import build_messages
+from zutd.agent.ports import (
+    Choice,
+    Guards,
+    Incoming,
+    Journal,
+    JournalError,
+    StateRefusedError,
+    Surroundings,
+)
+from zutd.agent.stream import Stream
+from zutd.agent.turn import ABORTED, SKIPPED, Phase, Turn, error_result
+from zutd.agent.views import row_id, usage_event, view_content, view_result_content
+from zutd.frames.blocks import (
+    NO_USAGE,
+    Block,
+    Message,
+    Outcome,
+    Stop,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    add_usage,
+    text_of,
+)
+from zutd.frames.define import ABSENT
+from zutd.frames.events import (
+    AssistantMessage,
+    ErrorEvent,
+    ExtNotify,
+    RequestStarted,
+    RetryScheduled,
+    TextDelta,
+    ToolCallEvent,
+    ToolExecutionStarted,
+    ToolProgress,
+    ToolResultEvent,
+    TurnEnd,
+    TurnStart,
+    UserMessage,
+)
+from zutd.frames.extension import EventFrame
+from zutd.frames.verdicts import CallVerdict
+from zutd.models.base import Answer, ErrorKind, ModelError, Request, ToolSpec
+from zutd.models.retry import DEFAULT as DEFAULT_RETRY
+from zutd.models.retry import Retry
+from zutd.tools.base import Tool, ToolContext, ToolError, ToolOutput
+
+UNCHANGED: Final = "the tool's state was not kept"
+
+
+@attrs.frozen(kw_only=True)
+class LoopSettings:
+    """What does not change while the daemon runs. ``max_steps`` 0 is no limit."""
+
+    cwd: Path
+    environment: dict[str, str]
+    max_steps: int = 0
+    temperature: float | None = None
+    retry: Retry = DEFAULT_RETRY
+
+
+@attrs.frozen(kw_only=True)
+class Ports:
+    """Everything the loop talks to. ``report`` takes an unexpected exception and gives its reference in the log."""
+
+    journal: Journal
+    guards: Guards
+    around: Surroundings
+    emit: Callable[[Any], None]
+    report: Callable[[BaseException], str]
+
+
+class _StopTurn(Exception):  # noqa: N818 - control flow, not an error
+    """The turn ends here, with this outcome; everything has been told."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome)
+        self.outcome: Outcome = outcome
+
+
+def now() -> str:
+    """The time in RFC 3339, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class TurnRunner:
+    """One turn being driven. Made by :func:`begin`, run once."""
+
+    def __init__(self, ports: Ports, settings: LoopSettings) -> None:
+        self._ports = ports
+        self._settings = settings
+        self._turn = Turn(settings.max_steps)
+        self._scope = trio.CancelScope()
+        self._stream: Stream | None = None
+        self._choice: Choice | None = None
+        self._tool_row: int | None = None
+        self._activated: list[str] = []
+        self._opened = False
+        self.usage: Usage = NO_USAGE
+
+    # --- from outside
+
+    def write_prompt(self, prompt: Incoming) -> UserMessage:
+        """Write the user's message; the event to tell of it. Raises JournalError, then nothing has happened."""
+        content: tuple[Block, ...] = (*((Text(text=prompt.text),) if prompt.text else ()), *prompt.images)
+        message = Message(role="user", content=content, time=now())
+        n = self._ports.journal.add_message(message)
+        return UserMessage(content=view_content(content), time=message.time, id=row_id(n))
+
+    def abort(self) -> None:
+        """Stop as soon as possible; :meth:`run` then ends the turn in order."""
+        self._scope.cancel()
+
+    async def run(self, opening: UserMessage) -> Outcome:
+        """Run the turn whose user message has been written. Raises nothing that belongs to the turn."""
+        emit = self._ports.emit
+        try:
+            with self._scope:
+                await self._ports.journal.sync()
+                emit(opening)
+                await self._drive()
+            if self._scope.cancelled_caught:
+                self._end_aborted()
+        except _StopTurn as stop:
+            self._end(stop.outcome)
+        except JournalError as exc:
+            self._end_failed(str(exc), code="internal")
+        except Exception as exc:  # noqa: BLE001 - a fault of ours ends this turn, not the daemon
+            self._end_failed(f"internal error; the log has it under {self._ports.report(exc)}", code="internal")
+        assert self._turn.outcome is not None
+        return self._turn.outcome
+
+    # --- the two nested loops
+
+    async def _drive(self) -> None:
+        while True:
+            self._take_steering()
+            if self._turn.exhausted:
+                self._ports.emit(
+                    ErrorEvent(message=f"the limit of {self._settings.max_steps} steps is reached", code="limit")
+                )
+                raise _StopTurn("limit")
+            calls = await self._step()
+            if not calls and not self._ports.around.has_steering():
+                raise _StopTurn("ok")
+            if calls:
+                await self._act()
+
+    def _take_steering(self) -> None:
+        for incoming in self._ports.around.take_steering():
+            self._ports.emit(self.write_prompt(incoming))
+
+    async def _step(self) -> tuple[ToolCall, ...]:
+        """One model call; the calls that its answer asks for."""
+        ports = self._ports
+        step = self._turn.begin_step()
+        self._opened = True
+        ports.emit(TurnStart(step=step))
+        ports.guards.observe(EventFrame(event="turn_start", step=step))
+        verdict = await ports.guards.guard_turn(step)
+        ports.journal.add_records([r for r in verdict.records if r.decision != "allow"])
+        if verdict.blocked:
+            self._close_step("error", verdict.reason)
+            self._turn.give_up_step()
+            raise _StopTurn("blocked")
+        choice = self._choice = ports.around.choice()
+        answer = await self._ask(choice, verdict.context)
+        return await self._take_answer(choice, answer)
+
+    def _close_step(self, stop: Stop, error: str = "") -> None:
+        """Tell of the end of a model call, once."""
+        if self._opened:
+            self._opened = False
+            self._ports.emit(TurnEnd(stop=stop, error=error))
+            self._ports.guards.observe(EventFrame(event="turn_end", stop=stop, error=error))
+
+    # --- asking the model
+
+    async def _ask(self, choice: Choice, hidden: str) -> Answer:
+        """One answer, by as many attempts as the policy allows; a failed attempt leaves nothing behind."""
+        request = self._request(choice, hidden)
+        policy, emit = self._settings.retry, self._ports.emit
+        attempt, waited = 1, 0.0
+        while True:
+            emit(
+                RequestStarted(
+                    provider=choice.info.provider,
+                    model=choice.info.id,
+                    scope="provider",
+                    attempt=attempt,
+                    max_attempts=policy.attempts,
+                )
+            )
+            self._stream = Stream(emit, hold=self._ports.guards.holds_text)
+            try:
+                return await choice.model.stream(request, self._stream)
+            except ModelError as exc:
+                delay = policy.decide(attempt=attempt, error=exc, elapsed=waited, rand=random.random())  # noqa: S311
+                if delay is None:
+                    self._fail_step(exc)
+                    raise _StopTurn("error") from None
+                reason = exc.kind.value
+            attempt, waited = attempt + 1, waited + delay
+            emit(
+                RetryScheduled(
+                    scope="provider",
+                    attempt=attempt,
+                    max_attempts=policy.attempts,
+                    delay_ms=round(delay * 1000),
+                    reason=reason,
+                )
+            )
+            await trio.sleep(delay)
+
+    def _request(self, choice: Choice, hidden: str) -> Request:
+        remembered = self._ports.journal.remembered()
+        active = remembered.activated_tools.union(self._activated)
+        specs = tuple(
+            ToolSpec(name=tool.name, description=tool.description, schema=tool.schema, deferred=tool.deferred)
+            for tool in sorted(self._ports.around.tools(), key=lambda tool: tool.name)
+            if not tool.deferred or tool.name in active
+        )
+        return Request(
+            model=choice.info,
+            system=self._ports.around.system_prompt(),
+            messages=build_messages(remembered.summary, remembered.messages),
+            tools=specs,
+            hidden=hidden,
+            reasoning=choice.reasoning,
+            temperature=self._settings.temperature,
+        )
+
+    def _fail_step(self, error: ModelError) -> None:
+        self._keep_partial("error")
+        self._close_step("error", error.message)
+        self._turn.give_up_step()
+        code = "provider_error" if error.kind is not ErrorKind.CONTEXT else "context_window"
+        self._ports.emit(ErrorEvent(message=error.message, code=code, retryable=error.kind.value in _MAY_HELP))
+
+    def _keep_partial(self, stop: Stop) -> None:
+        """Keep the text of an answer that was cut short. What was held back from the user stays unsaid to them."""
+        stream, self._stream = self._stream, None
+        content = stream.partial() if stream is not None else ()
+        if not content or self._choice is None or stream is None:
+            return
+        message = Message(
+            role="assistant",
+            content=content,
+            time=now(),
+            provider=self._choice.info.provider,
+            model=self._choice.info.id,
+            stop=stop,
+            partial=True,
+        )
+        n = self._ports.journal.add_message(message)
+        if stream.delivered:
+            self._ports.emit(
+                AssistantMessage(content=view_content(content), time=message.time, id=row_id(n), partial=True)
+            )
+
+    async def _take_answer(self, choice: Choice, answer: Answer) -> tuple[ToolCall, ...]:
+        """Write the answer, show what guards let through, and say which calls it asks for."""
+        ports = self._ports
+        held = self._stream is not None and ports.guards.holds_text
+        verdict_text: tuple[Block, ...] | None = answer.content
+        if held:
+            verdict_text = await self._guarded(answer.content)
+        message = Message(
+            role="assistant",
+            content=answer.content,
+            time=now(),
+            provider=choice.info.provider,
+            model=choice.info.id,
+            stop=answer.stop,
+            usage=answer.usage,
+        )
+        n = ports.journal.add_message(message) if answer.content else 0
+        self._stream = None
+        self.usage = add_usage(self.usage, answer.usage)
+        ports.emit(usage_event(answer.usage, add_usage(ports.journal.total_usage(), self.usage)))
+        if verdict_text is not None:
+            self._show(verdict_text, message.time, n, held=held)
+        calls = self._turn.take_answer(message)
+        for call in calls:
+            owner = self._owner(call.name)
+            ports.emit(ToolCallEvent(id=call.id, name=call.name, args=call.args, extension=owner))
+            ports.guards.observe(
+                EventFrame(event="tool_call", tool_id=call.id, tool_name=call.name, tool_args=call.args)
+            )
+        self._close_step("tool_use" if calls else answer.stop)
+        return calls
+
+    def _show(self, content: tuple[Block, ...], time: str, n: int, *, held: bool) -> None:
+        text = text_of(content, "")
+        if held and text:
+            self._ports.emit(TextDelta(delta=text))
+        self._ports.emit(AssistantMessage(content=view_content(content), time=time, id=row_id(n) if n else ""))
+        if text:
+            self._ports.guards.observe(EventFrame(event="assistant_message", text=text))
+
+    async def _guarded(self, content: tuple[Block, ...]) -> tuple[Block, ...] | None:
+        """The content as the user may see it; None when the user may not. Only text is asked about."""
+        text = text_of(content)
+        if not text:
+            return content
+        verdict = await self._ports.guards.guard_answer(text)
+        self._ports.journal.add_records([r for r in verdict.records if r.decision != "allow"])
+        if verdict.blocked:
+            self._ports.emit(ExtNotify(extension=verdict.blocked_by, level="warn", message=verdict.reason))
+            return None
+        if verdict.text == text:
+            return content
+        return _with_text(content, verdict.text)
+
+    # --- running tools
+
+    async def _act(self) -> None:
+        self._tool_row = None
+        while (call := self._turn.next_call()) is not None:
+            if self._ports.around.has_steering():
+                for result in self._turn.fill(SKIPPED):
+                    self._tell_result(result)
+                break
+            result = await self._run_call(call)
+            self._turn.give(result)
+            self._write_results()
+            self._tell_result(result)
+        self._write_results()
+        self._turn.collect()
+
+    def _write_results(self) -> None:
+        """All results so far as one tool row: a fuller row takes the place of the one before."""
+        results = self._turn.results
+        if not results:
+            return
+        message = Message(role="tool", content=results, time=now(), activated_tools=tuple(self._activated))
+        self._tool_row = self._ports.journal.add_message(message, instead_of=self._tool_row)
+
+    def _tell_result(self, result: ToolResult) -> None:
+        self._ports.emit(
+            ToolResultEvent(
+                id=result.call_id,
+                is_error=result.is_error,
+                content=view_result_content(result.content),
+                extension=result.extension,
+                details=ABSENT if result.extension else result.details,
+            )
+        )
+
+    async def _run_call(self, call: ToolCall) -> ToolResult:
+        """One call, from guards to its one result."""
+        ports = self._ports
+        if call.invalid:
+            return error_result(call, f"the arguments of {call.name} are not a JSON object: {call.invalid[:500]}")
+        tool = self._find(call.name)
+        if tool is None:
+            known = ", ".join(sorted(t.name for t in ports.around.tools())) or "none"
+            return error_result(call, f'unknown tool "{call.name}"; there are: {known}')
+        verdict = await ports.guards.guard_call(call.id, call.name, call.args)
+        ports.journal.add_records(verdict.records)
+        if verdict.blocked:
+            return error_result(call, verdict.reason)
+        if tool.side_effects:
+            await ports.journal.sync()
+        ports.emit(_started(call, verdict))
+        output = await self._execute(tool, call, verdict.args)
+        return self._commit(tool, call, output)
+
+    async def _execute(self, tool: Tool, call: ToolCall, args: Any) -> ToolOutput:
+        def progress(text: str) -> None:
+            self._ports.emit(ToolProgress(id=call.id, text=text))
+
+        context = ToolContext(
+            call_id=call.id, cwd=self._settings.cwd, progress=progress, environment=self._settings.environment
+        )
+        try:
+            return await tool.run(args, context)
+        except ToolError as exc:
+            return ToolOutput(content=(Text(text=str(exc)),), is_error=True)
+        except Exception as exc:  # noqa: BLE001 - a tool's fault is the model's to read, the traceback is ours
+            reference = self._ports.report(exc)
+            return ToolOutput(content=(Text(text=f"tool execution failed ({reference})"),), is_error=True)
+
+    def _commit(self, tool: Tool, call: ToolCall, output: ToolOutput) -> ToolResult:
+        """Keep an extension's state before the result that tells of it."""
+        if tool.extension and output.details is not ABSENT:
+            try:
+                self._ports.journal.add_state(tool.extension, output.details)
+            except StateRefusedError as exc:
+                self._ports.guards.warn(tool.extension, f"{UNCHANGED}: {exc}")
+            except JournalError as exc:
+                return error_result(call, f"tool result state could not be persisted: {exc}")
+        self._activate(output.activate)
+        return ToolResult(
+            call_id=call.id,
+            name=call.name,
+            content=output.content,
+            is_error=output.is_error,
+            extension=tool.extension,
+            details=ABSENT if tool.extension else output.details,
+        )
+
+    def _activate(self, names: tuple[str, ...]) -> None:
+        deferred = {tool.name for tool in self._ports.around.tools() if tool.deferred}
+        self._activated.extend(name for name in names if name in deferred and name not in self._activated)
+
+    def _find(self, name: str) -> Tool | None:
+        return next((tool for tool in self._ports.around.tools() if tool.name == name), None)
+
+    def _owner(self, name: str) -> str:
+        tool = self._find(name)
+        return tool.extension if tool is not None else ""
+
+    # --- the end
+
+    def _end_aborted(self) -> None:
+        """The user stopped the turn: keep what there is, answer what is open."""
+        try:
+            if self._turn.phase is Phase.ASKING:
+                self._keep_partial("aborted")
+            self._close_step("aborted")
+            self._end("aborted")
+        except JournalError as exc:
+            self._end_failed(str(exc), code="internal")
+
+    def _end_failed(self, message: str, *, code: str) -> None:
+        self._close_step("error", message)
+        self._ports.emit(ErrorEvent(message=message, code=code))
+        try:
+            self._end("error")
+        except JournalError:
+            # The disk refuses rows: the calls' results are told, and made up again when the file is next read.
+            self._turn.fill(ABORTED)
+            self._settle()
+            self._turn.end("error")
+
+    def _end(self, outcome: Outcome) -> None:
+        if self._turn.phase is Phase.ACTING:
+            filled = self._turn.fill(ABORTED)
+            self._write_results()
+            for result in filled:
+                self._tell_result(result)
+        self._settle()
+        self._turn.end(outcome)
+
+    def _settle(self) -> None:
+        if self._turn.phase is Phase.ASKING:
+            self._turn.give_up_step()
+        if self._turn.phase is Phase.ACTING:
+            self._turn.collect()
+
+
+_MAY_HELP: Final = frozenset({"network", "timeout", "rate_limit", "overloaded", "server"})
+
+
+def _started(call: ToolCall, verdict: CallVerdict) -> ToolExecutionStarted:
+    return ToolExecutionStarted(
+        id=call.id,
+        name=call.name,
+        args=verdict.args if verdict.rewritten_by else ABSENT,
+        rewritten_by=verdict.rewritten_by,
+    )
+
+
+def _with_text(content: tuple[Block, ...], text: str) -> tuple[Block, ...]:
+    """The content with one text block, in the place of its first one."""
+    out: list[Block] = []
+    placed = False
+    for block in content:
+        if not isinstance(block, Text):
+            out.append(block)
+        elif not placed:
+            out.append(Text(text=text))
+            placed = True
+    return tuple(out)

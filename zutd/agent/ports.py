@@ -1,0 +1,133 @@
+"""What the agent needs of the rest of zutd, as small Protocols that it declares itself."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from zutd.frames.blocks import Image, Message, Usage
+from zutd.frames.extension import EventFrame
+from zutd.frames.verdicts import CallVerdict, Record, TextVerdict, TurnVerdict
+from zutd.models.base import Model, ModelInfo
+from zutd.tools.base import Tool
+
+
+class JournalError(Exception):
+    """The session file could not be written; the text says why and names the file."""
+
+
+class StateRefusedError(Exception):
+    """An extension's state is not kept (too large); the text says so. The old one stays."""
+
+
+@attrs.frozen(kw_only=True)
+class Remembered:
+    """The context of the active branch: a summary of what was compacted, and the messages since."""
+
+    summary: str
+    messages: tuple[Message, ...]
+    activated_tools: frozenset[str]
+
+
+class Journal(Protocol):
+    """The session's file. Rows are numbered; writing raises :class:`JournalError`."""
+
+    def add_message(self, message: Message, *, instead_of: int | None = None) -> int:
+        """Append a message; with ``instead_of`` it takes the place of that row on the path (a fuller tool row)."""
+        ...
+
+    def add_state(self, extension: str, state: Any) -> None:
+        """Append an extension's state. Raises :class:`StateRefusedError` when it is too large."""
+        ...
+
+    def add_usage(self, turn: Usage) -> Usage:
+        """Append a turn's usage; the session's total."""
+        ...
+
+    def add_records(self, records: Sequence[Record]) -> None:
+        """Append what interceptors decided."""
+        ...
+
+    def remembered(self) -> Remembered:
+        """The context to build the next request from."""
+        ...
+
+    def total_usage(self) -> Usage:
+        """The session's usage so far."""
+        ...
+
+    async def sync(self) -> None:
+        """Return when all rows are on the disk."""
+        ...
+
+
+class Guards(Protocol):
+    """Whoever may object, and whoever wants to know."""
+
+    @property
+    def holds_text(self) -> bool:
+        """Whether an answer is shown only after guards have seen it."""
+        ...
+
+    async def guard_turn(self, step: int) -> TurnVerdict:
+        """May this step go to the model?"""
+        ...
+
+    async def guard_call(self, tool_id: str, name: str, args: Any) -> CallVerdict:
+        """May this call run, and with which arguments?"""
+        ...
+
+    async def guard_answer(self, text: str) -> TextVerdict:
+        """May the user see this answer?"""
+        ...
+
+    def observe(self, event: EventFrame) -> None:
+        """Tell those who subscribed; returns at once."""
+        ...
+
+    def warn(self, extension: str, message: str) -> None:
+        """Tell an extension's author something."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Choice:
+    """The model in use and how it is asked."""
+
+    model: Model
+    info: ModelInfo
+    reasoning: str
+
+
+@attrs.frozen(kw_only=True)
+class Incoming:
+    """A user's message on its way into the conversation."""
+
+    prompt_id: str
+    origin: str
+    text: str
+    images: tuple[Image, ...] = ()
+
+
+class Surroundings(Protocol):
+    """What may change between two steps. All methods return at once."""
+
+    def choice(self) -> Choice:
+        """The model to ask."""
+        ...
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools there are."""
+        ...
+
+    def system_prompt(self) -> str:
+        """The system prompt."""
+        ...
+
+    def take_steering(self) -> tuple[Incoming, ...]:
+        """Messages that the running turn shall get now; each is told of as started."""
+        ...
+
+    def has_steering(self) -> bool:
+        """Whether there are any."""
+        ...
