@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Final
 
-from zutd.processes.group import signal_group
+from zutd.processes.group import group_alive
 
 MARKER: Final = "ZUTD_INSTANCE"
 """The variable that says which daemon a process belongs to."""
@@ -123,7 +123,7 @@ class Guardian:
         self._forget_ended()
 
     def _forget_ended(self) -> None:
-        for pgid in [pgid for pgid in self._ended if not signal_group(pgid, 0)]:
+        for pgid in [pgid for pgid in self._ended if not group_alive(pgid)]:
             self._ended.discard(pgid)
             self._watched.discard(pgid)
             self._say(b"-%d\n" % pgid)

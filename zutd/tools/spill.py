@@ -1,0 +1,59 @@
+"""A private file for output that is too long for a result."""
+
+import os
+from typing import Final
+
+import attrs
+
+SPILL_BYTES: Final = 64 * 1024 * 1024
+"""What one file may hold; what comes after that is not kept."""
+
+
+@attrs.define(eq=False)
+class Spill:
+    """An open spill file, mode 0600. Its methods block and never raise: ``problem`` says why it is incomplete."""
+
+    path: str = ""
+    size: int = 0
+    problem: str = ""
+    _descriptor: int = attrs.field(default=-1, init=False)
+
+    @classmethod
+    def create(cls, directory: str | None, prefix: str, suffix: str = ".log") -> "Spill":
+        """Make a file in ``directory``, or in the system's place for temporary files."""
+        import tempfile
+
+        spill = cls()
+        try:
+            spill._descriptor, spill.path = tempfile.mkstemp(suffix, prefix, directory)
+        except OSError as error:
+            spill.problem = f"no file for the full output: {error.strerror}"
+        return spill
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Append as much of ``data`` as the limit and the disk allow."""
+        if self._descriptor < 0 or self.problem:
+            return
+        part = memoryview(data)[: SPILL_BYTES - self.size]
+        try:
+            while part:
+                written = os.write(self._descriptor, part)
+                self.size += written
+                part = part[written:]
+        except OSError as error:
+            self.problem = f"the file ends early: {error.strerror}"
+            return
+        if self.size >= SPILL_BYTES:
+            self.problem = f"the file ends after {SPILL_BYTES // 1024 // 1024} MiB"
+
+    def close(self) -> None:
+        """Close the file; it stays."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @property
+    def where(self) -> str:
+        """What a result says about it."""
+        place = f"; full output: {self.path}" if self.path else ""
+        return place + (f" ({self.problem})" if self.problem else "")
