@@ -6,7 +6,7 @@ structlog is imported with the first line that is really written: the start of t
 import sys
 from typing import Any, Final, TextIO
 
-LEVELS: Final = {"debug": 10, "info": 20, "warn": 30, "error": 40}
+LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class Log:
@@ -28,9 +28,9 @@ class Log:
         """Something an operator may want to know."""
         self._write("info", event, values)
 
-    def warn(self, event: str, **values: Any) -> None:
+    def warning(self, event: str, **values: Any) -> None:
         """Something an operator should look at."""
-        self._write("warn", event, values)
+        self._write("warning", event, values)
 
     def error(self, event: str, **values: Any) -> None:
         """Something failed."""
@@ -51,7 +51,7 @@ class _Sink:
         if self._logger is None:
             self._logger = _make_logger(self._stream or sys.stderr)
         try:
-            getattr(self._logger, "warning" if level == "warn" else level)(event, **values)
+            getattr(self._logger, level)(event, **values)
         except (OSError, ValueError):
             # A log that cannot be written (a closed terminal, a full pipe) must not end the daemon.
             return
@@ -71,8 +71,8 @@ def _make_logger(stream: TextIO) -> Any:
     )
 
 
-def make_log(level: str = "warn", stream: TextIO | None = None) -> Log:
-    """A log that writes lines of ``level`` (debug, info, warn, error) and above to ``stream``, default stderr."""
+def make_log(level: str = "warning", stream: TextIO | None = None) -> Log:
+    """A log that writes lines of ``level`` (debug, info, warning, error) and above to ``stream``, default stderr."""
     return Log(_Sink(LEVELS[level], stream))
 
 

@@ -110,7 +110,6 @@ class TurnRunner:
         self._scope = trio.CancelScope()
         self._stream: Stream | None = None
         self._choice: Choice | None = None
-        self._tool_row: int | None = None
         self._activated: list[str] = []
         self._opened = False
         self.usage: Usage = NO_USAGE
@@ -231,7 +230,7 @@ class TurnRunner:
 
     def _request(self, choice: Choice, hidden: str) -> Request:
         remembered = self._ports.journal.remembered()
-        active = remembered.activated_tools.union(self._activated)
+        active = remembered.activated_tools
         specs = tuple(
             ToolSpec(name=tool.name, description=tool.description, schema=tool.schema, deferred=tool.deferred)
             for tool in sorted(self._ports.around.tools(), key=lambda tool: tool.name)
@@ -332,26 +331,23 @@ class TurnRunner:
     # --- running tools
 
     async def _act(self) -> None:
-        self._tool_row = None
         while (call := self._turn.next_call()) is not None:
             if self._ports.around.has_steering():
-                for result in self._turn.fill(SKIPPED):
-                    self._tell_result(result)
+                self._keep(self._turn.fill(SKIPPED))
                 break
             result = await self._run_call(call)
             self._turn.give(result)
-            self._write_results()
-            self._tell_result(result)
-        self._write_results()
+            self._keep((result,))
         self._turn.collect()
 
-    def _write_results(self) -> None:
-        """All results so far as one tool row: a fuller row takes the place of the one before."""
-        results = self._turn.results
+    def _keep(self, results: tuple[ToolResult, ...]) -> None:
+        """Write results as soon as they are there, then tell of them."""
         if not results:
             return
-        message = Message(role="tool", content=results, time=now(), activated_tools=tuple(self._activated))
-        self._tool_row = self._ports.journal.add_message(message, instead_of=self._tool_row)
+        activated, self._activated = tuple(self._activated), []
+        self._ports.journal.add_message(Message(role="tool", content=results, time=now(), activated_tools=activated))
+        for result in results:
+            self._tell_result(result)
 
     def _tell_result(self, result: ToolResult) -> None:
         self._ports.emit(
@@ -453,10 +449,7 @@ class TurnRunner:
 
     def _end(self, outcome: Outcome) -> None:
         if self._turn.phase is Phase.ACTING:
-            filled = self._turn.fill(ABORTED)
-            self._write_results()
-            for result in filled:
-                self._tell_result(result)
+            self._keep(self._turn.fill(ABORTED))
         self._settle()
         self._turn.end(outcome)
 

@@ -32,8 +32,8 @@ class Remembered:
 class Journal(Protocol):
     """The session's file. Rows are numbered; writing raises :class:`JournalError`."""
 
-    def add_message(self, message: Message, *, instead_of: int | None = None) -> int:
-        """Append a message; with ``instead_of`` it takes the place of that row on the path (a fuller tool row)."""
+    def add_message(self, message: Message) -> int:
+        """Append a message. A tool message behind another one continues it: together they are one message."""
         ...
 
     def add_state(self, extension: str, state: Any) -> None:

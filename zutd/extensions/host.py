@@ -20,7 +20,6 @@ from zutd.extensions.registry import Claims, CommandClaim, Tables, assign
 from zutd.extensions.tool import ExtensionTool
 from zutd.extensions.trust import is_trusted, trusted
 from zutd.frames.client import CommandView, ExtensionView, LatencyView
-from zutd.frames.define import ABSENT
 from zutd.frames.events import ExtError, ExtExit, ExtReady, ExtSubmit
 from zutd.frames.extension import (
     PROTOCOL_VERSION,
@@ -73,7 +72,7 @@ class Surface(Protocol):
         """Provider and model in use."""
         ...
 
-    def session(self) -> SessionInfo | None:
+    def session_info(self) -> SessionInfo | None:
         """The active branch, None before one is open."""
         ...
 
@@ -115,18 +114,19 @@ class Host:
         self._nursery: trio.Nursery | None = None
         self._last_session_event: EventFrame | None = None
         self._started = trio.Event()
+        self._stopping = trio.Event()
 
     # --- life
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Find and start all extensions; return when cancelled, or after :meth:`stop` when the last has ended."""
         self._find()
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
+            nursery.start_soon(self._stopping.wait)
             for extension in self._extensions.values():
                 nursery.start_soon(extension.run)
             self._started.set()
-            task_status.started()
         self._nursery = None
 
     def _find(self) -> None:
@@ -156,6 +156,7 @@ class Host:
 
     def stop(self) -> None:
         """Ask every extension to end; :meth:`run` returns when all have."""
+        self._stopping.set()
         for extension in self._extensions.values():
             extension.stop()
 
@@ -187,7 +188,7 @@ class Host:
             cwd=self._settings.cwd,
             extension_dir=directory,
             data_dir=directory,
-            session=self._surface.session(),
+            session=self._surface.session_info(),
         )
 
     def registered(self, extension: Extension) -> None:
@@ -330,7 +331,7 @@ class Host:
 
     def announce(self, name: str) -> None:
         """A session event: everyone who subscribed hears of the branch, and of their own state on it."""
-        event = EventFrame(event=name, session=self._surface.session())
+        event = EventFrame(event=name, session=self._surface.session_info())
         if name != "session_start":
             self._last_session_event = event
         for extension in self._extensions.values():
@@ -338,9 +339,8 @@ class Host:
 
     def _tell_session(self, extension: Extension, event: EventFrame) -> None:
         if event.event in extension.events and extension.running:
-            state = self._surface.state_of(extension.name)
             extension.send(
-                EventFrame(event=event.event, session=event.session, state=ABSENT if state is None else state)
+                EventFrame(event=event.event, session=event.session, state=self._surface.state_of(extension.name))
             )
 
     # --- panels

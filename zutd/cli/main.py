@@ -1,0 +1,191 @@
+"""From the command line to an exit code: find out what is wanted, build the settings, run a frontend."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from zutd.cli.arguments import UsageError, parse
+from zutd.paths import zut_home
+
+if TYPE_CHECKING:
+    import argparse
+
+    from zutd.daemon.server import Frontend, Server
+    from zutd.settings import Settings
+    from zutd.wire.stdio import Stdio
+
+USAGE: Final = 2
+SESSION: Final = 5
+STDIN_LIMIT: Final = 16 * 1024 * 1024
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; its exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        if words[:1] == ["ext"]:
+            from zutd.cli.ext import run_ext
+
+            return run_ext(words[1:])
+        return _run(["--rpc", *words[1:]] if words[:1] == ["rpc"] else words)
+    except UsageError as exc:
+        complain(f"{exc}")
+        return USAGE
+    except BrokenPipeError:
+        # The reader of our stdout has gone (`| head`): quietly, and not once more at interpreter exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+    except KeyboardInterrupt:
+        return 130
+
+
+def complain(text: str) -> None:
+    """One line on stderr for the person who called."""
+    print(f"zutd: {text}", file=sys.stderr)
+
+
+def _run(words: list[str]) -> int:
+    args = parse(words)
+    if args.list_models:
+        from zutd.cli.models import list_models
+
+        return list_models(args.provider, zut_home(os.environ))
+    piped = _read_stdin() if args.mode != "rpc" else ""
+    prompt = "\n".join(part for part in (piped.strip(), " ".join(args.prompt).strip()) if part)
+    mode = args.mode or ("print" if prompt else "")
+    _check_mode(mode, prompt, args)
+    settings = make_settings(args)
+    return _serve(mode, prompt, settings)
+
+
+def _check_mode(mode: str, prompt: str, args: "argparse.Namespace") -> None:
+    if not mode:
+        raise UsageError(
+            'nothing to do; give a prompt (zutd -p "...") or serve a frontend (zutd --mode rpc); see --help'
+        )
+    if mode == "rpc" and args.prompt:
+        raise UsageError("--mode rpc takes its prompts over stdin, not from the command line")
+    if mode == "rpc" and os.isatty(0):
+        raise UsageError("--mode rpc speaks JSON over stdin, and stdin is a terminal; connect a program, or use -p")
+    if mode != "rpc" and not prompt:
+        raise UsageError(f"--mode {mode} needs a prompt, as an argument or piped into stdin")
+
+
+def _read_stdin() -> str:
+    """What is piped in; nothing from a terminal, or when there is no stdin."""
+    try:
+        if os.isatty(0):
+            return ""
+        chunks, size = [], 0
+        while chunk := os.read(0, 1 << 20):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > STDIN_LIMIT:
+                raise UsageError(f"more than {STDIN_LIMIT} bytes were piped into stdin")
+    except OSError:
+        return ""
+    return b"".join(chunks).decode("utf-8", "replace")
+
+
+def make_settings(args: "argparse.Namespace") -> "Settings":
+    """Flags over ``config.json`` over defaults. Raises :class:`UsageError`."""
+    from zutd.settings import Settings, SettingsError, read_config, rpc_token
+
+    home = zut_home(os.environ)
+    cwd = os.path.realpath(args.cwd or os.getcwd())
+    if not os.path.isdir(cwd):
+        raise UsageError(f"--cwd {args.cwd} is not a directory")
+    if sum(bool(x) for x in (args.continue_newest, args.resume, args.session, args.no_session)) > 1:
+        raise UsageError("give one of --continue, --resume, --session and --no-session")
+    try:
+        config, warning = read_config(home)
+    except SettingsError as exc:
+        raise UsageError(str(exc)) from None
+    if warning:
+        complain(warning)
+    if args.provider or args.base_url:
+        config.pop("model", None)
+    flags = {
+        "provider": args.provider,
+        "model": args.model,
+        "base_url": args.base_url,
+        "wire": args.wire,
+        "api_key": args.api_key,
+        "insecure": args.insecure,
+        "reasoning": args.reasoning,
+        "temperature": args.temperature,
+        "max_steps": args.max_steps,
+        "log_level": args.log_level,
+    }
+    chosen = {**config, **{name: value for name, value in flags.items() if value not in ("", None)}}
+    return Settings(
+        home=home,
+        cwd=cwd,
+        environ=dict(os.environ),
+        tools=_tools(args),
+        system_prompt=args.system_prompt,
+        append_system_prompt=tuple(args.append_system_prompt),
+        explicit_extensions=tuple(os.path.abspath(path) for path in args.ext),
+        search_extensions=not args.no_ext,
+        trust_project=args.trust_project,
+        continue_newest=args.continue_newest,
+        resume=args.resume,
+        session_path=args.session,
+        persist=not args.no_session,
+        token=rpc_token(os.environ) if args.mode == "rpc" else "",
+        on_eof=args.on_eof,
+        **chosen,
+    )
+
+
+def _tools(args: "argparse.Namespace") -> tuple[str, ...] | None:
+    if args.no_tools:
+        return ()
+    if args.tools is None:
+        return None
+    return tuple(name.strip() for name in args.tools.split(",") if name.strip())
+
+
+def _serve(mode: str, prompt: str, settings: "Settings") -> int:
+    """Everything heavy is imported from here on."""
+    from zutd.daemon.server import Server
+    from zutd.log import make_log
+    from zutd.models.select import ModelChoiceError
+    from zutd.sessions.errors import SessionError
+    from zutd.tools.registry import UnknownToolError
+
+    try:
+        server = Server(settings, make_log(settings.log_level))
+        server.runtime.models.names()
+    except (ModelChoiceError, UnknownToolError) as exc:
+        raise UsageError(str(exc)) from None
+    except SessionError as exc:
+        complain(str(exc))
+        return SESSION
+    import trio
+
+    return trio.run(_run_frontend, mode, prompt, server)
+
+
+async def _run_frontend(mode: str, prompt: str, server: "Server") -> int:
+    from zutd.wire.stdio import claim, release
+
+    stdio = claim()
+    try:
+        return await server.run(_frontend(mode, prompt, stdio))
+    finally:
+        release(stdio)
+
+
+def _frontend(mode: str, prompt: str, stdio: "Stdio") -> "Frontend":
+    if mode == "rpc":
+        from zutd.frontends.rpc import RpcFrontend
+
+        return RpcFrontend(stdio)
+    if mode == "json":
+        from zutd.frontends.json import JsonFrontend
+
+        return JsonFrontend(stdio, prompt)
+    from zutd.frontends.print import PrintFrontend, StreamFrontend
+
+    return PrintFrontend(stdio, prompt) if mode == "print" else StreamFrontend(stdio, prompt)

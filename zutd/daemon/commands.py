@@ -1,0 +1,475 @@
+"""What a frontend can ask for: a table from command to handler, and which of them may not run during a turn.
+
+A plain handler runs at once, in the order in which commands arrive, and its reply leaves before the next command is
+looked at. A slow handler (``async``) runs beside them. Handlers refuse with :class:`CommandError`; nothing has then
+changed.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import attrs
+import trio
+
+from zutd.agent.views import view_message, view_usage
+from zutd.daemon.errors import CommandError
+from zutd.daemon.runtime import Runtime
+from zutd.frames import client as c
+from zutd.frames.define import ABSENT
+from zutd.frames.events import (
+    SessionForked,
+    SessionOpened,
+    SessionRenamed,
+    SessionSwitched,
+)
+from zutd.frames.session import SessionInfo
+from zutd.models.base import ModelInfo
+from zutd.models.catalog import UnknownModelError, UnknownProviderError
+from zutd.models.select import ModelChoiceError
+from zutd.sessions.errors import (
+    SessionError,
+    SessionInUse,
+    SessionNotFound,
+    SessionUnreadable,
+)
+from zutd.sessions.session import Session
+from zutd.wire.envelope import Kind
+
+CAPABILITIES: Final = ("panels", "editor", "submit", "confirm")
+OURS: Final = ("sessions", "branches", "extensions", "commands", "steer", "queue", "events_since")
+
+
+class Daemon(Protocol):
+    """What commands need beside the runtime."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """The session that is served."""
+        ...
+
+    def request_stop(self) -> None:
+        """Stop the daemon in good order, after the reply."""
+        ...
+
+
+# --- the frontend and the daemon -------------------------------------------------------------------------------------
+
+
+def _hello(daemon: Daemon, command: c.HelloCommand) -> c.HelloReply:
+    runtime = daemon.runtime
+    runtime.capabilities.update(name for name in command.capabilities if name in CAPABILITIES)
+    runtime.tools_changed()
+    if command.trust_project:
+        runtime.host.trust_project()
+    from zutd import __version__
+
+    provider, model = runtime.models.names()
+    return c.HelloReply(
+        protocol_version=c.RPC_VERSION,
+        version=__version__,
+        provider=provider,
+        model=model,
+        capabilities=OURS,
+        session=runtime.session.info,
+        epoch=runtime.hub.epoch,
+    )
+
+
+def _ping(_: Daemon, __: c.Ping) -> c.Pong:
+    return c.Pong(pong=True)
+
+
+def _shutdown(daemon: Daemon, _: c.ShutdownCommand) -> c.Done:
+    daemon.request_stop()
+    return c.Done()
+
+
+def _get_state(daemon: Daemon, _: c.GetState) -> c.StateReply:
+    runtime = daemon.runtime
+    session, chrome = runtime.session, runtime.host.chrome
+    info = runtime.models.info
+    usage = runtime.journal.total_usage()
+    return c.StateReply(
+        provider=info.provider,
+        model=info.id,
+        reasoning=runtime.models.reasoning,
+        cwd=runtime.settings.cwd,
+        message_count=session.message_count(),
+        busy=runtime.busy,
+        usage=view_usage(usage),
+        session=session.info,
+        branch=session.info.id,
+        title=session.title,
+        queue=runtime.queue.views,
+        context=c.ContextView(used=runtime.context_used, window=info.context_window),
+        extensions=runtime.host.view(),
+        statuses=chrome.statuses,
+        widgets=chrome.widgets,
+        panels=chrome.panels,
+        notes=chrome.notes,
+        pending=(),
+        epoch=runtime.hub.epoch,
+        seq=runtime.hub.seq,
+    )
+
+
+def _events_since(daemon: Daemon, command: c.EventsSince) -> c.EventsReply:
+    hub = daemon.runtime.hub
+    events = hub.since(command.epoch, command.seq)
+    if events is None:
+        return c.EventsReply(gap=c.Gap(first_seq=hub.first_kept, epoch=hub.epoch))
+    return c.EventsReply(events=tuple(stamped.fields for stamped in events))
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------------
+
+
+def _prompt(daemon: Daemon, command: c.Prompt) -> c.PromptReply:
+    return daemon.runtime.accept(
+        command.message,
+        command.images,
+        prompt_id=command.prompt_id,
+        when=command.when,
+        literal=command.literal,
+    )
+
+
+def _steer(daemon: Daemon, command: c.Steer) -> c.PromptReply:
+    return daemon.runtime.accept(
+        command.message, command.images, prompt_id=command.prompt_id, when="steer", literal=True
+    )
+
+
+def _queue_list(daemon: Daemon, _: c.QueueList) -> c.QueueReply:
+    return c.QueueReply(queue=daemon.runtime.queue.views)
+
+
+def _queue_remove(daemon: Daemon, command: c.QueueRemove) -> c.QueueReply:
+    daemon.runtime.remove_prompt(command.prompt_id)
+    return c.QueueReply(queue=daemon.runtime.queue.views)
+
+
+def _abort(daemon: Daemon, command: c.Abort) -> c.AbortReply:
+    if command.queue == "drop":
+        daemon.runtime.drop_queue()
+    return c.AbortReply(aborted=daemon.runtime.abort())
+
+
+# --- the model -------------------------------------------------------------------------------------------------------
+
+
+def _set_model(daemon: Daemon, command: c.SetModel) -> c.ModelReply:
+    runtime = daemon.runtime
+    try:
+        runtime.models.switch(command.provider, command.model)
+    except ModelChoiceError as exc:
+        raise CommandError("not_found", str(exc)) from None
+    provider, model = runtime.models.names()
+    _written(lambda: runtime.session.add_settings(provider=provider, model=model))
+    return c.ModelReply(model=model, provider=provider)
+
+
+def _set_reasoning(daemon: Daemon, command: c.SetReasoning) -> c.ReasoningReply:
+    runtime = daemon.runtime
+    runtime.models.reasoning = command.reasoning
+    _written(lambda: runtime.session.add_settings(reasoning=command.reasoning))
+    return c.ReasoningReply(reasoning=command.reasoning)
+
+
+def _get_models(daemon: Daemon, command: c.GetModels) -> c.ModelsReply:
+    try:
+        models = daemon.runtime.models.listed(command.provider)
+    except (UnknownProviderError, UnknownModelError) as exc:
+        raise CommandError("not_found", str(exc)) from None
+    return c.ModelsReply(models=tuple(_view_model(info) for info in models))
+
+
+def _view_model(info: ModelInfo) -> c.ModelView:
+    return c.ModelView(
+        id=info.id,
+        provider=info.provider,
+        context_window=info.context_window,
+        max_output=info.max_output,
+        reasoning=info.reasoning,
+        price_input=info.price_input,
+        price_output=info.price_output,
+        price_cache_read=info.price_cache_read,
+        price_cache_write=info.price_cache_write,
+    )
+
+
+# --- sessions and branches -------------------------------------------------------------------------------------------
+
+_KINDS: Final[tuple[tuple[type[SessionError], Kind], ...]] = (
+    (SessionNotFound, "not_found"),
+    (SessionInUse, "conflict"),
+    (SessionUnreadable, "no_session"),
+)
+
+
+def _written(change: Callable[[], Any]) -> Any:
+    """Do something with a session, its errors in the frontends' words."""
+    try:
+        return change()
+    except SessionError as exc:
+        kind: Kind = next((kind for cls, kind in _KINDS if isinstance(exc, cls)), "internal")
+        candidates = list(getattr(exc, "candidates", ()))
+        raise CommandError(kind, str(exc), **({"candidates": candidates} if candidates else {})) from None
+
+
+def _get_messages(daemon: Daemon, command: c.GetMessages) -> c.MessagesReply:
+    session = daemon.runtime.session
+    limit = command.limit
+    if limit < 0:
+        raise CommandError("invalid_params", "bad get_messages: expected 0 or more at $.limit")
+    after = _row_number(command.after)
+    found = _written(lambda: session.messages(command.branch, after=after, limit=limit + 1 if limit else 0))
+    more = bool(limit) and len(found) > limit
+    page = found[:limit] if limit else found
+    views = tuple(view_message(n, message) for n, message in page)
+    return c.MessagesReply(messages=views, next=views[-1].id if more else "")
+
+
+def _row_number(row: str) -> int:
+    if not row:
+        return 0
+    if row[:1] == "r" and row[1:].isascii() and row[1:].isdigit():
+        return int(row[1:])
+    raise CommandError("invalid_params", f"bad get_messages: {row[:80]!r} is no row (rows are r1, r2, ...) at $.after")
+
+
+def _now_on(daemon: Daemon, event: type, name: str, info: SessionInfo) -> c.SessionReply:
+    """Another branch or session is active: frontends and extensions are told."""
+    runtime = daemon.runtime
+    runtime.hub.emit(event(session=info))
+    runtime.announce(name)
+    return c.SessionReply(session=info)
+
+
+def _clear(daemon: Daemon, _: c.Clear) -> c.SessionReply:
+    runtime = daemon.runtime
+    return _now_on(daemon, SessionSwitched, "session_switched", _written(runtime.session.clear))
+
+
+def _new_session(daemon: Daemon, command: c.NewSession) -> c.SessionReply:
+    runtime = daemon.runtime
+    session = Session.new(runtime.store, Path(runtime.settings.cwd), persist=command.persist, title=command.title)
+    runtime.replace_session(session)
+    return _now_on(daemon, SessionOpened, "session_opened", session.info)
+
+
+async def _list_sessions(daemon: Daemon, command: c.ListSessions) -> c.SessionsReply:
+    runtime = daemon.runtime
+    if command.limit < 0:
+        raise CommandError("invalid_params", "bad list_sessions: expected 0 or more at $.limit")
+    cwd = command.cwd or runtime.settings.cwd
+
+    def look() -> Any:
+        return runtime.store.list_sessions(cwd, query=command.query, cursor=command.cursor, limit=command.limit)
+
+    sessions, following = await trio.to_thread.run_sync(look)
+    return c.SessionsReply(sessions=sessions, next=following)
+
+
+def _locate(daemon: Daemon, session_id: str) -> Any:
+    return _written(lambda: daemon.runtime.store.find(session_id))
+
+
+def _open_session(daemon: Daemon, command: c.OpenSession) -> c.OpenReply:
+    runtime = daemon.runtime
+    if bool(command.id) == bool(command.path):
+        raise CommandError("invalid_params", "bad open_session: give either $.id (session_id on typed lines) or $.path")
+    branch = command.branch
+    if command.id:
+        found = _locate(daemon, command.id)
+        path, branch = found.path, branch or found.branch
+    else:
+        path = Path(runtime.settings.cwd, command.path)
+    if runtime.session.path is not None and path.resolve() == runtime.session.path.resolve():
+        if branch:
+            _written(lambda: runtime.session.switch(branch))
+        session = runtime.session
+    else:
+        session = _written(lambda: Session.open(runtime.store, path, branch))
+        runtime.replace_session(session)
+    _now_on(daemon, SessionOpened, "session_opened", session.info)
+    return c.OpenReply(session=session.info, messages=session.message_count(), repaired=session.repaired)
+
+
+def _rename_session(daemon: Daemon, command: c.RenameSession) -> c.Done:
+    runtime = daemon.runtime
+    if command.id and command.id != runtime.session.id:
+        path = _locate(daemon, command.id).path
+        if runtime.session.path is None or path != runtime.session.path:
+            _written(lambda: _rename_file(runtime, path, command.title))
+            return c.Done()
+    _written(lambda: runtime.session.rename(command.title))
+    runtime.hub.emit(SessionRenamed(session=runtime.session.info, title=runtime.session.title))
+    return c.Done()
+
+
+def _rename_file(runtime: Runtime, path: Path, title: str) -> None:
+    with Session.open(runtime.store, path) as session:
+        session.rename(title)
+
+
+def _delete_session(daemon: Daemon, command: c.DeleteSession) -> c.Done:
+    runtime = daemon.runtime
+    path = _locate(daemon, command.id).path
+    if runtime.session.path == path:
+        raise CommandError("conflict", f"the session {command.id} is open here; open another one first")
+    _written(lambda: runtime.store.delete(path))
+    return c.Done()
+
+
+def _get_tree(daemon: Daemon, command: c.GetTree) -> c.TreeReply:
+    runtime = daemon.runtime
+    if not command.id or command.id == runtime.session.id:
+        return c.TreeReply(branches=runtime.session.tree())
+    path = _locate(daemon, command.id).path
+    if path == runtime.session.path:
+        return c.TreeReply(branches=runtime.session.tree())
+    with _written(lambda: Session.open(runtime.store, path, read_only=True)) as session:
+        return c.TreeReply(branches=session.tree())
+
+
+def _fork(daemon: Daemon, command: c.Fork) -> c.SessionReply:
+    runtime = daemon.runtime
+    if command.to == "file":
+        path = _written(lambda: runtime.session.fork_to_file(command.at, command.title))
+        session = _written(lambda: Session.open(runtime.store, path))
+        runtime.replace_session(session)
+        return _now_on(daemon, SessionOpened, "session_opened", session.info)
+    info = _written(lambda: runtime.session.fork(command.at, command.title))
+    runtime.hub.emit(SessionForked(session=info))
+    runtime.announce("session_forked")
+    return _now_on(daemon, SessionSwitched, "session_switched", info)
+
+
+def _switch_branch(daemon: Daemon, command: c.SwitchBranch) -> c.SessionReply:
+    runtime = daemon.runtime
+    info = _written(lambda: runtime.session.switch(command.branch))
+    return _now_on(daemon, SessionSwitched, "session_switched", info)
+
+
+def _get_ext_state(daemon: Daemon, command: c.GetExtState) -> c.ExtStateReply:
+    session = daemon.runtime.session
+    state = _written(lambda: session.state(command.extension, command.branch, command.at))
+    return c.ExtStateReply(state=None if state is ABSENT else state)
+
+
+# --- extensions ------------------------------------------------------------------------------------------------------
+
+
+def _get_commands(daemon: Daemon, _: c.GetCommands) -> c.CommandsReply:
+    return c.CommandsReply(commands=daemon.runtime.host.commands())
+
+
+async def _invoke_command(daemon: Daemon, command: c.InvokeCommand) -> c.InvokeReply:
+    return await daemon.runtime.invoke(command.name, command.args)
+
+
+def _get_tools(daemon: Daemon, _: c.GetTools) -> c.ToolsReply:
+    runtime = daemon.runtime
+    activated = runtime.journal.remembered().activated_tools
+    views = [
+        c.ToolView(
+            name=tool.name,
+            source="extension" if tool.extension else "builtin",
+            description=tool.description,
+            schema=tool.schema,
+            active=not tool.deferred or tool.name in activated,
+            deferred=tool.deferred,
+            extension=tool.extension,
+        )
+        for tool in runtime.tools()
+    ]
+    return c.ToolsReply(tools=tuple(sorted(views, key=lambda view: view.name)))
+
+
+def _get_extensions(daemon: Daemon, _: c.GetExtensions) -> c.ExtensionsReply:
+    return c.ExtensionsReply(extensions=daemon.runtime.host.view())
+
+
+def _panel_key(daemon: Daemon, command: c.PanelKeyCommand) -> c.Done:
+    if not daemon.runtime.host.panel_key(command.extension, command.panel_id, command.key, command.text):
+        raise _no_panel(command.extension, command.panel_id)
+    return c.Done()
+
+
+def _panel_close(daemon: Daemon, command: c.PanelCloseCommand) -> c.Done:
+    if not daemon.runtime.host.panel_close(command.extension, command.panel_id):
+        raise _no_panel(command.extension, command.panel_id)
+    return c.Done()
+
+
+def _no_panel(extension: str, panel_id: str) -> CommandError:
+    return CommandError("not_found", f"extension {extension[:80]!r} has no open panel {panel_id[:80]!r}")
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Entry:
+    """How a command is dealt with: by a plain or a slow handler; ``idle`` ones are refused during a turn."""
+
+    handler: Callable[[Daemon, Any], Any] | None = None
+    slow: Callable[[Daemon, Any], Awaitable[Any]] | None = None
+    idle: bool = False
+
+
+TABLE: Final[dict[type, Entry]] = {
+    c.HelloCommand: Entry(_hello),
+    c.Ping: Entry(_ping),
+    c.Prompt: Entry(_prompt),
+    c.Steer: Entry(_steer),
+    c.QueueList: Entry(_queue_list),
+    c.QueueRemove: Entry(_queue_remove),
+    c.Abort: Entry(_abort),
+    c.GetState: Entry(_get_state),
+    c.GetMessages: Entry(_get_messages),
+    c.Clear: Entry(_clear, idle=True),
+    c.SetModel: Entry(_set_model),
+    c.SetReasoning: Entry(_set_reasoning),
+    c.GetModels: Entry(_get_models),
+    c.NewSession: Entry(_new_session, idle=True),
+    c.ListSessions: Entry(slow=_list_sessions),
+    c.OpenSession: Entry(_open_session, idle=True),
+    c.RenameSession: Entry(_rename_session),
+    c.DeleteSession: Entry(_delete_session),
+    c.GetTree: Entry(_get_tree),
+    c.Fork: Entry(_fork, idle=True),
+    c.SwitchBranch: Entry(_switch_branch, idle=True),
+    c.GetExtState: Entry(_get_ext_state),
+    c.GetCommands: Entry(_get_commands),
+    c.InvokeCommand: Entry(slow=_invoke_command),
+    c.GetTools: Entry(_get_tools),
+    c.GetExtensions: Entry(_get_extensions),
+    c.PanelKeyCommand: Entry(_panel_key),
+    c.PanelCloseCommand: Entry(_panel_close),
+    c.EventsSince: Entry(_events_since),
+    c.ShutdownCommand: Entry(_shutdown),
+}
+
+
+def is_slow(command: Any) -> bool:
+    """Whether the command runs beside the others (:func:`execute_slow`)."""
+    return TABLE[type(command)].slow is not None
+
+
+def execute(daemon: Daemon, command: Any) -> Any:
+    """Carry out a plain command; its reply. Raises :class:`CommandError`."""
+    entry = TABLE[type(command)]
+    if entry.idle:
+        daemon.runtime.need_idle(command.tag)
+    assert entry.handler is not None
+    return entry.handler(daemon, command)
+
+
+async def execute_slow(daemon: Daemon, command: Any) -> Any:
+    """Carry out a slow command; its reply. Raises :class:`CommandError`."""
+    entry = TABLE[type(command)]
+    assert entry.slow is not None
+    return await entry.slow(daemon, command)

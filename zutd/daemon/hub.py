@@ -1,0 +1,95 @@
+"""Events on their way out: each gets its number, is kept for a while, and goes to every frontend.
+
+Nobody waits for anybody here: a subscriber takes an event and returns at once, or it is not one.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from zutd.wire.codec import encode, unstructure
+
+KEPT_EVENTS: Final = 10_000
+KEPT_BYTES: Final = 8 * 1024 * 1024
+
+
+def new_uuid() -> str:
+    """A random (version 4) uuid."""
+    raw = bytearray(os.urandom(16))
+    raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+class Stamped:
+    """An event with its number, and the turn that it belongs to (empty for none)."""
+
+    __slots__ = ("_line", "event", "seq", "turn_id")
+
+    def __init__(self, event: Any, seq: int, turn_id: str) -> None:
+        self.event = event
+        self.seq = seq
+        self.turn_id = turn_id
+        self._line: bytes | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The event as JSON values, ``type`` first, ``seq`` last."""
+        fields: dict[str, Any] = unstructure(self.event)
+        if self.turn_id:
+            fields["turn_id"] = self.turn_id
+        fields["seq"] = self.seq
+        return fields
+
+    @property
+    def line(self) -> bytes:
+        """The event as a typed line; encoded once, however many frontends there are."""
+        if self._line is None:
+            self._line = encode(self.fields) + b"\n"
+        return self._line
+
+
+Subscriber = Callable[[Stamped], None]
+
+
+class Hub:
+    """The events of one runtime. ``epoch`` names this run: numbers begin at 1 in each."""
+
+    def __init__(self) -> None:
+        self.epoch = new_uuid()
+        self.seq = 0
+        self._subscribers: list[Subscriber] = []
+        self._kept: deque[Stamped] = deque()
+        self._kept_bytes = 0
+
+    def emit(self, event: Any, turn_id: str = "") -> None:
+        """Number an event and hand it to everyone."""
+        self.seq += 1
+        stamped = Stamped(event, self.seq, turn_id)
+        for subscriber in self._subscribers:
+            subscriber(stamped)
+        self._keep(stamped)
+
+    def _keep(self, stamped: Stamped) -> None:
+        self._kept.append(stamped)
+        self._kept_bytes += len(stamped.line)
+        while len(self._kept) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.popleft().line)
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """From now on ``subscriber`` gets every event; call the result to end that."""
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    def since(self, epoch: str, seq: int) -> tuple[Stamped, ...] | None:
+        """The events after ``seq``, or None when some of them, or that epoch, are gone."""
+        first = self.seq - len(self._kept) + 1
+        if epoch != self.epoch or not first - 1 <= seq <= self.seq:
+            return None
+        return tuple(stamped for stamped in self._kept if stamped.seq > seq)
+
+    @property
+    def first_kept(self) -> int:
+        """The number of the oldest event that is still here (one more than the last when none is)."""
+        return self.seq - len(self._kept) + 1

@@ -1,0 +1,93 @@
+"""Which model the next step asks. Made when first needed: a daemon that is only asked for its state loads none."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from zutd.agent.ports import Choice
+from zutd.models.base import Model, ModelInfo
+from zutd.settings import Settings
+
+
+class ModelSwitch:
+    """The current model, and how to change it."""
+
+    def __init__(self, settings: Settings, warn: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._warn = warn
+        self._model: Model | None = None
+        self._info: ModelInfo | None = None
+        self._retired: list[Model] = []
+        self.reasoning = settings.reasoning
+
+    def names(self) -> tuple[str, str]:
+        """Provider and model. Raises ModelChoiceError when the settings name none that there is."""
+        info = self.info
+        return info.provider, info.id
+
+    @property
+    def info(self) -> ModelInfo:
+        """The catalogue entry of the current model."""
+        self._ensure()
+        assert self._info is not None
+        return self._info
+
+    def choice(self) -> Choice:
+        """What the next step asks."""
+        self._ensure()
+        assert self._model is not None
+        assert self._info is not None
+        return Choice(model=self._model, info=self._info, reasoning=self.reasoning)
+
+    def _ensure(self) -> None:
+        if self._model is None:
+            self._model, self._info = self._choose(self._settings.provider, self._settings.model)
+
+    def _choose(self, provider: str, model: str) -> tuple[Model, ModelInfo]:
+        from zutd.models.select import Wish, choose
+
+        settings = self._settings
+        return choose(
+            Wish(
+                provider=provider,
+                model=model,
+                base_url=settings.base_url,
+                api_key=settings.api_key,
+                wire=settings.wire,
+                insecure=settings.insecure,
+                idle=settings.idle_timeout,
+            ),
+            zut_home=Path(settings.home),
+            env=settings.environ,
+        )
+
+    def switch(self, provider: str, model: str) -> None:
+        """From the next step on another model. Raises ModelChoiceError; then nothing has changed."""
+        chosen, info = self._choose(provider or (self.info.provider if not self._settings.base_url else ""), model)
+        if self._model is not None:
+            self._retired.append(self._model)
+        self._model, self._info = chosen, info
+
+    def listed(self, provider: str) -> tuple[ModelInfo, ...]:
+        """The models known for a provider; the current one is always among its own."""
+        from zutd.models.catalog import Catalog
+
+        catalog = Catalog(Path(self._settings.home) / "models.json")
+        name = provider or self.info.provider
+        if name == self.info.provider and (name in ("scripted", "custom") or self._settings.base_url):
+            return (self.info,)
+        return tuple(catalog.entry(name, model).info for model in catalog.models(catalog.provider(name).name))
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for model in (*self._retired, *((self._model,) if self._model is not None else ())):
+            await model.aclose()
+
+
+@attrs.frozen(kw_only=True)
+class Window:
+    """How full the model's window was at the last request, in tokens."""
+
+    used: int = 0
+    size: int = 0

@@ -1,0 +1,464 @@
+"""One live session: its extensions, its agent, its journal, under one nursery; its inbox and queue.
+
+A prompt has one way through: accepted (its row is written before it is acknowledged, when nothing runs), or queued;
+then run by the one task that runs turns; then exactly one ``done``. Commands are plain functions that change state
+and return; what takes time is the turns' task or a task of the frontend that asked.
+"""
+
+import os
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import trio
+
+from zutd.agent.loop import LoopSettings, Ports, TurnRunner
+from zutd.agent.ports import Choice, Incoming, JournalError
+from zutd.agent.prompt import system_prompt
+from zutd.agent.views import view_usage
+from zutd.daemon.errors import CommandError
+from zutd.daemon.hub import Hub, new_uuid
+from zutd.daemon.journal import SessionJournal
+from zutd.daemon.models import ModelSwitch
+from zutd.daemon.queue import PromptQueue, Queued, QueueFullError
+from zutd.extensions.host import CommandFailedError, Host, HostSettings
+from zutd.frames.blocks import NO_USAGE, Image, Outcome, Usage
+from zutd.frames.client import InvokeReply, PromptReply
+from zutd.frames.events import (
+    DoneEvent,
+    ErrorEvent,
+    ExtInsert,
+    PromptRemoved,
+    PromptReturned,
+    PromptStarted,
+    UserMessage,
+)
+from zutd.frames.extension import CommandResponse
+from zutd.frames.session import SessionInfo
+from zutd.log import Log
+from zutd.processes.environment import child_environment
+from zutd.processes.group import Watcher
+from zutd.sessions.session import Session
+from zutd.sessions.store import Store
+from zutd.settings import Settings
+from zutd.tools.base import Tool
+from zutd.tools.registry import builtin_tools, taken_names
+
+
+@attrs.define(eq=False)
+class Job:
+    """A prompt that runs, or is about to."""
+
+    prompt: Queued
+    runner: TurnRunner
+    scope: trio.CancelScope
+    opening: UserMessage | None = None
+    queued: bool = False
+
+
+class Runtime:
+    """The session that frontends share."""
+
+    def __init__(self, settings: Settings, session: Session, store: Store, watcher: Watcher, log: Log) -> None:
+        self.settings = settings
+        self.store = store
+        self.session = session
+        self.log = log
+        self.hub = Hub()
+        self.models = ModelSwitch(settings, lambda text: log.warning("model", problem=text))
+        self.journal = SessionJournal(lambda: self.session)
+        self.queue = PromptQueue()
+        self.capabilities: set[str] = set()
+        self._builtin: tuple[Tool, ...] = builtin_tools(
+            allowed=settings.tools, bash_max_timeout=settings.bash_max_timeout, watcher=watcher
+        )
+        self.host = self._make_host(watcher)
+        self._tools: tuple[Tool, ...] | None = None
+        self._environment = child_environment(settings.environ)
+        self._job: Job | None = None
+        self._wake = trio.Event()
+        self._idle = trio.Event()
+        self._idle.set()
+        self._greeted = trio.Event()
+        self._extensions_ended = trio.Event()
+        self._closing = False
+        self.events_dropped = 0
+        self._system_prompt = system_prompt(
+            cwd=settings.cwd, replacement=settings.system_prompt, additions=settings.append_system_prompt
+        )
+
+    def _make_host(self, watcher: Watcher) -> Host:
+        settings = self.settings
+        names = frozenset(tool.name for tool in self._builtin)
+        return Host(
+            HostSettings(
+                cwd=settings.cwd,
+                home=settings.home,
+                environ=settings.environ,
+                version=_version(),
+                explicit=settings.explicit_extensions,
+                search=settings.search_extensions,
+                trust_project=settings.trust_project,
+                builtin=names,
+                reserved=taken_names(names),
+                hello_deadline=settings.hello_deadline,
+            ),
+            self,
+            self.hub.emit,
+            watcher,
+        )
+
+    # --- life
+
+    async def run(self) -> None:
+        """Live until cancelled; :meth:`wind_down` and :meth:`stop_extensions` first, for an end in good order."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run_host)
+            nursery.start_soon(self._greet)
+            nursery.start_soon(self._run_turns)
+
+    async def _run_host(self) -> None:
+        try:
+            await self.host.run()
+        finally:
+            self._extensions_ended.set()
+
+    async def stop_extensions(self) -> None:
+        """Ask all extensions to end, and return when they have; the caller sets the deadline."""
+        self.host.stop()
+        await self._extensions_ended.wait()
+
+    async def _greet(self) -> None:
+        """Extensions are told of the session when all are ready; turns wait for that."""
+        await self.host.wait_ready()
+        self.host.announce("session_start")
+        self.host.announce("session_opened")
+        self._greeted.set()
+
+    async def wind_down(self, *, abort: bool) -> None:
+        """Take no more prompts; let what was accepted finish, or abort it."""
+        self._closing = self._closing or abort
+        if abort:
+            self._give_back(self.queue.drain())
+            self.abort()
+        await self._idle.wait()
+        self._closing = True
+
+    async def aclose(self) -> None:
+        """Close the session and the model's connections; the extensions have ended."""
+        await self.models.aclose()
+        self.session.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a prompt runs or waits."""
+        return self._job is not None or len(self.queue) > 0
+
+    def need_idle(self, what: str) -> None:
+        """Refuse what must not happen while a turn runs."""
+        if self.busy:
+            raise CommandError("busy", f"{what} has to wait until the running turn and the queue have ended")
+
+    def announce(self, name: str) -> None:
+        """Tell extensions of a session event, once they have been greeted."""
+        if self._greeted.is_set():
+            self.host.announce(name)
+
+    def replace_session(self, session: Session) -> None:
+        """Another session takes the place of the one that is open."""
+        old, self.session = self.session, session
+        old.close()
+
+    @property
+    def context_used(self) -> int:
+        """Tokens of the last request of this branch, as the provider counted them; 0 before the first."""
+        for _, message in reversed(self.session.messages()):
+            if message.usage is not None:
+                usage = message.usage
+                return usage.input + usage.cache_read + usage.cache_write + usage.output
+        return 0
+
+    # --- prompts come in
+
+    def accept(
+        self,
+        text: str,
+        images: Sequence[Image],
+        *,
+        prompt_id: str = "",
+        when: Literal["queue", "steer", "reject"] = "queue",
+        literal: bool = False,
+        origin: str = "client",
+    ) -> PromptReply:
+        """Take a prompt: it starts, waits, or is refused. Raises :class:`CommandError`."""
+        if self._closing:
+            raise CommandError("busy", "the daemon is stopping and takes no more prompts")
+        if not text.strip() and not images:
+            raise CommandError("invalid_params", "bad prompt: a prompt needs text or images at $.message")
+        if prompt_id and self._knows(prompt_id):
+            raise CommandError("conflict", f"a prompt with the id {prompt_id[:80]!r} is running or waiting already")
+        queued = Queued(
+            prompt_id=prompt_id or new_uuid(),
+            origin=origin,
+            when="steer" if when == "steer" else "queue",
+            text=text,
+            images=tuple(images),
+            literal=literal,
+        )
+        if not self.busy:
+            self._start(queued)
+            return PromptReply(started=True, prompt_id=queued.prompt_id)
+        if when == "reject":
+            raise CommandError("busy", "a turn is running, and the prompt asked to be rejected then")
+        try:
+            position = self.queue.add(queued)
+        except QueueFullError as exc:
+            raise CommandError("busy", str(exc)) from None
+        return PromptReply(started=False, queued=True, position=position, prompt_id=queued.prompt_id)
+
+    def _knows(self, prompt_id: str) -> bool:
+        return self.queue.has(prompt_id) or (self._job is not None and self._job.prompt.prompt_id == prompt_id)
+
+    def _start(self, queued: Queued, *, was_queued: bool = False) -> None:
+        """Make it the running prompt. A plain prompt's row is on its way to the disk before it is acknowledged."""
+        job = Job(queued, self._runner(queued), trio.CancelScope(), queued=was_queued)
+        if queued.literal or not queued.text.startswith("/"):
+            try:
+                job.opening = job.runner.write_prompt(_incoming(queued))
+            except JournalError as exc:
+                raise CommandError("internal", str(exc)) from None
+        self._job = job
+        self._idle = trio.Event()
+        self._wake.set()
+
+    def _runner(self, queued: Queued) -> TurnRunner:
+        turn_id = queued.prompt_id
+        ports = Ports(
+            journal=self.journal,
+            guards=self.host,
+            around=self,
+            emit=lambda event: self.hub.emit(event, turn_id),
+            report=self.report,
+        )
+        settings = LoopSettings(
+            cwd=Path(self.settings.cwd),
+            environment=self._environment,
+            max_steps=self.settings.max_steps,
+            temperature=self.settings.temperature,
+        )
+        return TurnRunner(ports, settings)
+
+    def abort(self) -> bool:
+        """End the running prompt; whether there was one."""
+        if self._job is None:
+            return False
+        self._job.scope.cancel()
+        self._job.runner.abort()
+        return True
+
+    def drop_queue(self) -> None:
+        """Give back everything that waits."""
+        self._give_back(self.queue.drain())
+
+    def _give_back(self, prompts: Sequence[Queued]) -> None:
+        for queued in prompts:
+            self.hub.emit(PromptReturned(prompt_id=queued.prompt_id, origin=queued.origin))
+
+    def remove_prompt(self, prompt_id: str) -> None:
+        """Take a waiting prompt out of the queue."""
+        queued = self.queue.remove(prompt_id)
+        if queued is None:
+            raise CommandError("not_found", f"no prompt with the id {prompt_id[:80]!r} is waiting")
+        self.hub.emit(PromptRemoved(prompt_id=queued.prompt_id, origin=queued.origin))
+
+    # --- prompts run
+
+    async def _run_turns(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake = trio.Event()
+            while self._job is not None:
+                await self._run_job(self._job)
+                self._job = None
+                self._start_next()
+            self._idle.set()
+
+    def _start_next(self) -> None:
+        """The next one that waits. One that cannot be written has had its fate: an error and ``done``."""
+        while (queued := self.queue.take()) is not None:
+            self.hub.emit(PromptStarted(prompt_id=queued.prompt_id, origin=queued.origin), queued.prompt_id)
+            try:
+                self._start(queued, was_queued=True)
+            except CommandError as exc:
+                self.hub.emit(ErrorEvent(message=exc.message, code=exc.kind), queued.prompt_id)
+                self._finish(queued.prompt_id, "error", None)
+                continue
+            return
+
+    async def _run_job(self, job: Job) -> None:
+        turn_id = job.prompt.prompt_id
+        outcome: Outcome = "aborted"
+        try:
+            with job.scope:
+                await self._greeted.wait()
+                self.host.chrome.forget_notes()
+                if job.opening is None:
+                    job.opening = await self._resolve(job)
+            if job.opening is not None:
+                outcome = await job.runner.run(job.opening)
+            elif not job.scope.cancelled_caught:
+                outcome = "ok"
+        except (JournalError, CommandError) as exc:
+            outcome = "error"
+            self.hub.emit(ErrorEvent(message=str(exc), code=getattr(exc, "kind", "internal")), turn_id)
+        except Exception as exc:  # noqa: BLE001 - a fault of ours ends this prompt, not the daemon
+            outcome = "error"
+            self.hub.emit(ErrorEvent(message=f"internal error ({self.report(exc)})", code="internal"), turn_id)
+        await self._end_job(job, outcome)
+
+    async def _end_job(self, job: Job, outcome: Outcome) -> None:
+        try:
+            if job.runner.usage.input or job.runner.usage.output:
+                self.journal.add_usage(job.runner.usage)
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+                await self.journal.sync()
+        except JournalError as exc:
+            self.log.warning("the end of a turn was not written", problem=str(exc))
+        self._finish(job.prompt.prompt_id, outcome, job.runner.usage)
+
+    def _finish(self, prompt_id: str, outcome: Outcome, usage: Usage | None) -> None:
+        self.hub.emit(DoneEvent(prompt_id=prompt_id, outcome=outcome, usage=view_usage(usage or NO_USAGE)), prompt_id)
+
+    async def _resolve(self, job: Job) -> UserMessage | None:
+        """A prompt that begins with a slash: run the command if there is one, else it is plain text.
+
+        None when the command has dealt with it: nothing goes to the model.
+        """
+        prompt = job.prompt
+        name, _, args = prompt.text[1:].partition(" ")
+        if "\n" in name:
+            name, _, rest = prompt.text[1:].partition("\n")
+            args = rest
+        if self.host.find_command(name.strip()) is None:
+            return job.runner.write_prompt(_incoming(prompt))
+        try:
+            extension, response = await self.host.invoke(name.strip(), args)
+        except CommandFailedError as exc:
+            raise CommandError("extension_error", str(exc)) from None
+        text = self._carry_out(extension, response)
+        if text is None:
+            return None
+        return job.runner.write_prompt(
+            Incoming(prompt_id=prompt.prompt_id, origin=prompt.origin, text=text, images=prompt.images)
+        )
+
+    def _carry_out(self, extension: str, response: CommandResponse) -> str | None:
+        """Do what a command's answer asks for; the text of its prompt if it is one."""
+        if response.action == "prompt":
+            return response.prompt if response.prompt.strip() else None
+        if response.action == "display" and response.display:
+            self.host.chrome.display(extension, response.display)
+        elif response.action == "insert" and response.insert:
+            self.hub.emit(ExtInsert(extension=extension, text=response.insert))
+        elif response.action == "open_panel" and response.open_panel is not None:
+            self.host.chrome.open_panel(extension, response.open_panel)
+        return None
+
+    async def invoke(self, name: str, args: str) -> InvokeReply:
+        """Run a command for a frontend. Raises :class:`CommandError`."""
+        await self._greeted.wait()
+        try:
+            extension, response = await self.host.invoke(name.removeprefix("/"), args)
+        except CommandFailedError as exc:
+            raise CommandError("not_found" if exc.missing else "extension_error", str(exc)) from None
+        prompt_id = ""
+        text = self._carry_out(extension, response)
+        if text is not None:
+            prompt_id = self.accept(text, (), literal=True, origin=f"extension:{extension}").prompt_id
+        return InvokeReply(
+            action=response.action or "noop",
+            extension=extension,
+            prompt=response.prompt,
+            insert=response.insert,
+            display=response.display,
+            open_panel=response.open_panel,
+            prompt_id=prompt_id,
+        )
+
+    def report(self, exc: BaseException) -> str:
+        """Put an unexpected exception into the log; its reference."""
+        reference = os.urandom(4).hex()
+        self.log.error("internal error", ref=reference, traceback="".join(traceback.format_exception(exc)))
+        return reference
+
+    # --- what the agent asks between steps (agent.ports.Surroundings)
+
+    def choice(self) -> Choice:
+        """The model for the next step."""
+        return self.models.choice()
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Built-in tools and extensions' tools."""
+        if self._tools is None:
+            self._tools = (*self._builtin, *self.host.tools())
+        return self._tools
+
+    def system_prompt(self) -> str:
+        """The system prompt."""
+        return self._system_prompt
+
+    def take_steering(self) -> tuple[Incoming, ...]:
+        """Messages for the running turn."""
+        taken = self.queue.take_steering()
+        for queued in taken:
+            self.hub.emit(PromptStarted(prompt_id=queued.prompt_id, origin=queued.origin))
+        return tuple(_incoming(queued) for queued in taken)
+
+    def has_steering(self) -> bool:
+        """Whether there are any."""
+        return self.queue.has_steering
+
+    # --- what the host asks (extensions.host.Surface)
+
+    def model(self) -> tuple[str, str]:
+        """Provider and model in use."""
+        return self.models.names()
+
+    def session_info(self) -> SessionInfo:
+        """The active branch."""
+        return self.session.info
+
+    def state_of(self, extension: str) -> Any:
+        """An extension's state on the active branch."""
+        return self.session.state(extension)
+
+    def submit(self, extension: str, text: str) -> bool:
+        """An extension wants a prompt queued: only where a frontend said that it wants that."""
+        if "submit" not in self.capabilities:
+            return False
+        try:
+            self.accept(text, (), literal=True, origin=f"extension:{extension}")
+        except CommandError as exc:
+            self.log.warning("submit", extension=extension, problem=exc.message)
+            return False
+        return True
+
+    def tools_changed(self) -> None:
+        """Tools are looked at anew with the next step."""
+        self._tools = None
+
+    def shows_panels(self) -> bool:
+        """Whether a frontend shows panels."""
+        return "panels" in self.capabilities
+
+
+def _incoming(queued: Queued) -> Incoming:
+    return Incoming(prompt_id=queued.prompt_id, origin=queued.origin, text=queued.text, images=queued.images)
+
+
+def _version() -> str:
+    from zutd import __version__
+
+    return __version__

@@ -1,0 +1,82 @@
+"""What print, stream and JSON mode share: one prompt, run to its end, and an exit code that says how it went."""
+
+from typing import Final
+
+import trio
+
+from zutd.daemon.errors import CommandError
+from zutd.daemon.hub import Stamped
+from zutd.daemon.server import BROKEN_STDOUT, Server
+from zutd.frames.events import DoneEvent
+from zutd.wire.link import LinkClosedError, Writer
+from zutd.wire.stdio import Stdio
+
+EXIT_CODES: Final = {"ok": 0, "error": 1, "aborted": 1, "blocked": 3, "limit": 4, "schema": 6}
+
+
+class OnceFrontend:
+    """Runs one prompt; subclasses say what of it goes where."""
+
+    def __init__(self, stdio: Stdio, prompt: str) -> None:
+        self._stdio = stdio
+        self._prompt = prompt
+        self._writer = Writer(stdio.stdout)
+        self._written = trio.Event()
+        self._done = trio.Event()
+        self._prompt_id = ""
+        self._outcome = "error"
+
+    async def run(self, server: Server) -> None:
+        """Submit the prompt, wait for its ``done``, stop the daemon."""
+        runtime = server.runtime
+        runtime.hub.subscribe(self._on_event)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write, server)
+            try:
+                self._prompt_id = runtime.accept(self._prompt, ()).prompt_id
+            except CommandError as exc:
+                self.failed(exc.message)
+                server.stop(1, abort=True)
+            else:
+                await self._done.wait()
+                server.stop(EXIT_CODES[self._outcome], abort=False)
+            await trio.sleep_forever()
+
+    async def _write(self, server: Server) -> None:
+        try:
+            await self._writer.run()
+        except LinkClosedError:
+            server.stop(BROKEN_STDOUT, abort=True)
+        finally:
+            self._written.set()
+
+    async def drain(self) -> None:
+        """Write what is queued."""
+        self._writer.finish()
+        await self._written.wait()
+
+    def put(self, text: str) -> None:
+        """Write to stdout."""
+        self.put_bytes(text.encode("utf-8", "replace"))
+
+    def put_bytes(self, data: bytes) -> None:
+        """Write to stdout; when nobody reads it any more, the writing task ends the run."""
+        try:
+            self._writer.put(data)
+        except LinkClosedError:
+            return
+
+    def _on_event(self, stamped: Stamped) -> None:
+        self.show(stamped)
+        event = stamped.event
+        if isinstance(event, DoneEvent) and event.prompt_id == self._prompt_id:
+            self._outcome = event.outcome
+            self._done.set()
+
+    def show(self, stamped: Stamped) -> None:
+        """Deal with an event."""
+        raise NotImplementedError
+
+    def failed(self, message: str) -> None:
+        """The prompt was not even accepted."""
+        raise NotImplementedError

@@ -1,0 +1,122 @@
+"""Print and stream mode: the answer on stdout, everything else on stderr."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from zutd.daemon.hub import Stamped
+from zutd.frames.blocks import Text
+from zutd.frames.events import (
+    AssistantMessage,
+    AssistantStart,
+    DoneEvent,
+    ErrorEvent,
+    ExtDisplay,
+    ExtError,
+    ExtExit,
+    ExtNotify,
+    RetryScheduled,
+    TextDelta,
+    ToolExecutionStarted,
+    ToolProgress,
+    ToolResultEvent,
+    TurnEnd,
+)
+from zutd.frontends.once import OnceFrontend
+from zutd.wire.stdio import Stdio
+
+
+def note(text: str) -> None:
+    """A line on stderr; control characters of models and extensions do not reach the terminal."""
+    clean = "".join(char if char == "\n" or char.isprintable() else "�" for char in text)
+    try:
+        sys.stderr.write(f"zutd: {clean}\n")
+        sys.stderr.flush()
+    except OSError:
+        return
+
+
+class PrintFrontend(OnceFrontend):
+    """The final text only: the last answer of the prompt, and one newline."""
+
+    def __init__(self, stdio: Stdio, prompt: str) -> None:
+        super().__init__(stdio, prompt)
+        self._final = ""
+        self._reason = ""
+
+    def show(self, stamped: Stamped) -> None:
+        """Keep answers, tell of trouble."""
+        event = stamped.event
+        handler = self.handlers().get(type(event))
+        if handler is not None:
+            handler(event)
+        if isinstance(event, DoneEvent):
+            if event.outcome == "blocked":
+                note(f"blocked: {self._reason}")
+            self.finish()
+
+    def handlers(self) -> dict[type, Callable[[Any], None]]:
+        """What is shown of which event."""
+        return {
+            AssistantMessage: self._answer,
+            TurnEnd: self._turn_end,
+            ErrorEvent: lambda event: note(event.message),
+            ExtError: lambda event: note(f"extension {event.extension}: {event.message}"),
+            ExtExit: lambda event: note(f"extension {event.extension} exited: {event.exit_status}"),
+            ExtNotify: lambda event: note(f"[{event.extension}] {event.level}: {event.message}"),
+            ExtDisplay: lambda event: note(f"[{event.extension}] {event.text}"),
+            RetryScheduled: lambda event: note(f"{event.reason}: trying again in {event.delay_ms / 1000:.1f} s"),
+        }
+
+    def _answer(self, event: AssistantMessage) -> None:
+        text = "".join(block.text for block in event.content if isinstance(block, Text))
+        self._final = text or self._final
+
+    def _turn_end(self, event: TurnEnd) -> None:
+        """A step that a guard blocked has no other word of it; a step that failed has its own ``error``."""
+        self._reason = event.error if event.stop == "error" else ""
+
+    def finish(self) -> None:
+        """The prompt has ended."""
+        if self._final:
+            self.put(self._final + "\n")
+
+    def failed(self, message: str) -> None:
+        """The prompt was not even accepted."""
+        note(message)
+
+
+class StreamFrontend(PrintFrontend):
+    """The text as it comes, a newline between two answers; tools on stderr."""
+
+    def __init__(self, stdio: Stdio, prompt: str) -> None:
+        super().__init__(stdio, prompt)
+        self._wrote = False
+        self._fresh = False
+
+    def handlers(self) -> dict[type, Callable[[Any], None]]:
+        """Deltas to stdout, what tools do to stderr."""
+        return {
+            **super().handlers(),
+            AssistantMessage: lambda _: None,
+            AssistantStart: self._start,
+            TextDelta: self._delta,
+            ToolExecutionStarted: lambda event: note(f"tool {event.name} ..."),
+            ToolProgress: lambda event: note(event.text.rstrip("\n")),
+            ToolResultEvent: lambda event: note(f"tool {'failed' if event.is_error else 'done'}"),
+        }
+
+    def _start(self, _: AssistantStart) -> None:
+        self._fresh = True
+
+    def _delta(self, event: TextDelta) -> None:
+        if self._fresh and self._wrote:
+            self.put("\n")
+        self._fresh = False
+        self._wrote = True
+        self.put(event.delta)
+
+    def finish(self) -> None:
+        """End the last line."""
+        if self._wrote:
+            self.put("\n")

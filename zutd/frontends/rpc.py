@@ -1,0 +1,298 @@
+"""The frontends' protocol over stdin and stdout: typed lines or JSON-RPC 2.0, whichever the first line is.
+
+Every line gets at most one answer, and bad input of any kind exactly one, which changes nothing. Nothing that is
+told is lost: a frontend that reads slowly gets neighbouring deltas as one, everything else as it was.
+"""
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, Final, cast
+
+import trio
+
+from zutd.daemon.commands import execute, execute_slow, is_slow
+from zutd.daemon.errors import CommandError
+from zutd.daemon.hub import Stamped
+from zutd.daemon.server import BROKEN_STDOUT, Server
+from zutd.frames.client import COMMANDS, HelloCommand
+from zutd.frames.define import evolve
+from zutd.frames.events import TextDelta, ThinkingDelta, ToolProgress, ToolUseArgs
+from zutd.wire import jsonrpc, typed
+from zutd.wire.codec import ProtocolError, decode_value, encode, structure_tagged, unstructure
+from zutd.wire.envelope import Answer, Call, Dialect, EnvelopeError, Failure, Id, failure_of
+from zutd.wire.lines import TooLong
+from zutd.wire.link import Bounds, LinkClosedError, LinkFullError, Writer, read_lines
+from zutd.wire.stdio import Stdio
+
+BEFORE_OPEN: Final = 256
+"""Events kept for a frontend that has not said anything, or not who it is; then the oldest is dropped."""
+
+MERGE_AT: Final = 256 * 1024
+"""Bytes that wait to be read before neighbouring deltas are joined."""
+
+_MERGED_FIELD: Final[dict[type, str]] = {
+    TextDelta: "delta",
+    ThinkingDelta: "delta",
+    ToolUseArgs: "delta",
+    ToolProgress: "text",
+}
+
+
+class Outgoing:
+    """Events on their way to one frontend; joins neighbouring deltas while it is behind."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self.dialect: Dialect | None = None
+        self._held: Stamped | None = None
+        self._pieces: list[str] = []
+        writer.on_drained = self.flush
+
+    def send(self, value: Mapping[str, Any]) -> None:
+        """Send a reply; what was told before goes before it."""
+        self.flush()
+        self._put(encode(value) + b"\n", soon=False)
+
+    def tell(self, stamped: Stamped) -> None:
+        """Send an event, perhaps joined with the one before."""
+        field = _MERGED_FIELD.get(type(stamped.event))
+        if field is not None and self._writer.pending_bytes > MERGE_AT:
+            self._hold(stamped, field)
+            return
+        if self._held is not None:
+            self.flush()
+        self._put(self._line(stamped), soon=field is not None)
+
+    def _hold(self, stamped: Stamped, field: str) -> None:
+        if self._held is not None and not _joins(self._held, stamped):
+            self.flush()
+        self._held = stamped
+        self._pieces.append(getattr(stamped.event, field))
+
+    def flush(self) -> None:
+        """Send what is held back."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        text, self._pieces = "".join(self._pieces), []
+        joined = evolve(held.event, **{_MERGED_FIELD[type(held.event)]: text})
+        self._put(self._line(Stamped(joined, held.seq, held.turn_id)), soon=True)
+
+    def _line(self, stamped: Stamped) -> bytes:
+        if self.dialect is None or self.dialect is cast("Any", typed):
+            return stamped.line
+        return encode(self.dialect.event(stamped.event.tag, stamped.fields)) + b"\n"
+
+    def _put(self, data: bytes, *, soon: bool) -> None:
+        try:
+            self._writer.put(data, soon=soon)
+        except (LinkClosedError, LinkFullError):
+            # The task that writes has seen it too, and ends the daemon in good order.
+            return
+
+
+def _joins(a: Stamped, b: Stamped) -> bool:
+    return (
+        type(a.event) is type(b.event)
+        and a.turn_id == b.turn_id
+        and getattr(a.event, "id", "") == getattr(b.event, "id", "")
+    )
+
+
+class RpcFrontend:
+    """One frontend on a pair of pipes."""
+
+    def __init__(self, stdio: Stdio) -> None:
+        self._stdio = stdio
+        self._server: Server | None = None
+        self._nursery: trio.Nursery | None = None
+        self._open = False
+        self._waiting: deque[Stamped] = deque()
+        self._closed = trio.Event()
+        self._ended = False
+        self._writer: Writer | None = None
+        self._out: Outgoing | None = None
+
+    # --- life
+
+    async def run(self, server: Server) -> None:
+        """Serve until cancelled."""
+        settings = server.settings
+        self._server = server
+        bounds = Bounds(stall_seconds=settings.stall_timeout, stall_bytes=settings.stall_bytes)
+        self._writer = Writer(self._stdio.stdout, bounds)
+        self._out = Outgoing(self._writer)
+        server.runtime.hub.subscribe(self._tell)
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            nursery.start_soon(self._write, self._writer)
+            await read_lines(self._stdio.stdin, settings.max_line, self._on_line)
+            server.stop(0, abort=settings.on_eof == "cancel")
+            await trio.sleep_forever()
+
+    async def _write(self, writer: Writer) -> None:
+        assert self._server is not None
+        try:
+            await writer.run()
+        except (LinkClosedError, LinkFullError):
+            self._server.stop(BROKEN_STDOUT, abort=True)
+        finally:
+            self._closed.set()
+
+    async def drain(self) -> None:
+        """Write what is queued."""
+        if self._writer is not None and self._out is not None:
+            self._out.flush()
+            self._writer.finish()
+            await self._closed.wait()
+
+    # --- events
+
+    def _tell(self, stamped: Stamped) -> None:
+        assert self._out is not None
+        if self._open:
+            self._out.tell(stamped)
+            return
+        self._waiting.append(stamped)
+        if len(self._waiting) > BEFORE_OPEN:
+            self._waiting.popleft()
+            self._runtime.events_dropped += 1
+
+    def _open_up(self) -> None:
+        """The frontend has said who it is, as far as it must: from now on it is told everything."""
+        assert self._out is not None
+        self._open = True
+        while self._waiting:
+            self._out.tell(self._waiting.popleft())
+
+    # --- lines
+
+    @property
+    def _runtime(self) -> Any:
+        assert self._server is not None
+        return self._server.runtime
+
+    def _on_line(self, line: bytes | TooLong) -> None:
+        if self._ended:
+            return
+        if isinstance(line, TooLong):
+            message = f"a line of {line.size} bytes is over the limit of {line.limit} bytes and was skipped"
+            self._refuse(None, "", Failure(kind="invalid_request", message=message))
+            return
+        if not line.strip():
+            return
+        try:
+            raw = decode_value(line)
+            self._choose_dialect(raw)
+            said = self._dialect.read(raw)
+        except EnvelopeError as exc:
+            if exc.wants_answer:
+                self._refuse(exc.id, exc.command, failure_of(exc))
+            return
+        except ProtocolError as exc:
+            self._refuse(None, "", failure_of(exc))
+            return
+        if isinstance(said, Answer):
+            self._refuse(None, "", Failure(kind="not_found", message="an answer to nothing that was asked"))
+            return
+        self._on_call(said)
+
+    def _choose_dialect(self, raw: Any) -> None:
+        assert self._out is not None
+        if self._out.dialect is None:
+            module: ModuleType = jsonrpc if jsonrpc.recognises(raw) else typed
+            self._out.dialect = cast("Dialect", module)
+
+    @property
+    def _dialect(self) -> Dialect:
+        assert self._out is not None
+        return self._out.dialect or cast("Dialect", typed)
+
+    def _on_call(self, call: Call) -> None:
+        assert self._server is not None
+        token = self._server.settings.token
+        if token and not self._open and call.name != "hello":
+            message = "the first frame must be hello with the token"
+            self._fail(call, Failure(kind="auth_required", message=message))
+            return
+        try:
+            command = structure_tagged({**call.fields, "type": call.name}, COMMANDS, "command")
+            self._check_token(command, token)
+        except ProtocolError as exc:
+            self._fail(call, failure_of(exc))
+            return
+        except CommandError as exc:
+            self._fail(call, _failure(exc))
+            self._ended = True
+            self._server.stop(1, abort=True)
+            return
+        if is_slow(command):
+            assert self._nursery is not None
+            self._nursery.start_soon(self._run_slow, call, command)
+        else:
+            self._run(call, command)
+
+    def _check_token(self, command: Any, token: str) -> None:
+        if not token or not isinstance(command, HelloCommand):
+            return
+        import hmac
+
+        if not hmac.compare_digest(command.token.encode(), token.encode()):
+            raise CommandError("auth_required", "wrong token")
+
+    def _run(self, call: Call, command: Any) -> None:
+        assert self._server is not None
+        try:
+            reply = execute(self._server, command)
+        except CommandError as exc:
+            self._fail(call, _failure(exc))
+        except Exception as exc:  # noqa: BLE001 - a fault of ours is one answer, not the end
+            self._fail(call, self._internal(exc))
+        else:
+            self._succeed(call, reply)
+
+    async def _run_slow(self, call: Call, command: Any) -> None:
+        assert self._server is not None
+        try:
+            reply = await execute_slow(self._server, command)
+        except CommandError as exc:
+            self._fail(call, _failure(exc))
+        except Exception as exc:  # noqa: BLE001 - a fault of ours is one answer, not the end
+            self._fail(call, self._internal(exc))
+        else:
+            self._succeed(call, reply)
+
+    def _internal(self, exc: Exception) -> Failure:
+        reference = self._runtime.report(exc)
+        message = f"internal error; the log has it under {reference}"
+        return Failure(kind="internal", message=message, details={"ref": reference})
+
+    # --- answers
+
+    def _succeed(self, call: Call, reply: Any) -> None:
+        assert self._out is not None
+        if call.wants_answer:
+            self._out.send(self._dialect.success(call, unstructure(reply)))
+        if not self._open:
+            self._open_up()
+
+    def _fail(self, call: Call, failure: Failure) -> None:
+        if call.wants_answer:
+            self._refuse(call.id, call.name, failure)
+        if not self._open and not self._runtime.settings.token:
+            self._open_up()
+
+    def _refuse(self, id: Id, command: str, failure: Failure) -> None:
+        assert self._out is not None
+        self._out.send(self._dialect.failure(id, command, failure))
+
+
+def _failure(exc: CommandError) -> Failure:
+    return Failure(kind=exc.kind, message=exc.message, details=exc.details)
+
+
+def is_terminal() -> bool:
+    """Whether a person sits at stdin, who cannot want to speak JSON."""
+    return os.isatty(0)
