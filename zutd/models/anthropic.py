@@ -13,8 +13,7 @@ from zutd.frames.blocks import Block, Stop, Text, Thinking, ToolCall, Usage
 from zutd.models import failures, shape
 from zutd.models.anthropic_body import request_body
 from zutd.models.base import Answer, ErrorKind, ModelError, ModelInfo, Request, Sink
-from zutd.models.http import Endpoint, HttpClient, Want
-from zutd.models.providers import Server
+from zutd.models.http import Endpoint, HttpClient, Server, Want
 from zutd.models.stream import StreamReader, new_id
 
 VERSION = "2023-06-01"
@@ -143,8 +142,7 @@ class AnthropicReader(StreamReader[_Event]):
 
     def take(self, event: _Event) -> None:
         """Take one event; types that nobody knows yet, and pings, change nothing."""
-        step = self._steps.get(event.type)
-        if step is not None:
+        if (step := self._steps.get(event.type)) is not None:
             step(event)
         elif event.error is not None:
             self._stream_error(event)
@@ -224,19 +222,19 @@ class AnthropicReader(StreamReader[_Event]):
         self.sink.call_started(block.call_id, block.name)
 
     def _text(self, block: _Open, delta: str) -> None:
-        text = self.whole(block, delta)
+        text = delta if self.halves is None else self.halves.push(block, delta)
         block.parts.append(text)
         if text and block.kind == "text":
             self.sink.text(text)
 
     def _think(self, block: _Open, delta: str) -> None:
-        text = self.whole(block, delta)
+        text = delta if self.halves is None else self.halves.push(block, delta)
         block.parts.append(text)
         if text:
             self.sink.thinking(text)
 
     def _args(self, block: _Open, delta: str) -> None:
-        text = self.whole(block, delta)
+        text = delta if self.halves is None else self.halves.push(block, delta)
         block.parts.append(text)
         if text and block.call_id:
             self.sink.call_args(block.call_id, text)

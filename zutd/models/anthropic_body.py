@@ -7,9 +7,8 @@ invalidates what is cached before it. All results of one turn share one user mes
 
 from typing import Any
 
-import attrs
-
 from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, ToolResult, calls_of
+from zutd.frames.define import evolve
 from zutd.models import reasoning, shape
 from zutd.models.base import ModelInfo, Request
 
@@ -163,7 +162,7 @@ def _image(image: Image) -> Json:
 
 def _result(result: ToolResult, model: ModelInfo, ids: shape.CallIds) -> Json:
     if result.is_error:
-        model = attrs.evolve(model, images=False)  # the wire takes only text in the result of a failure
+        model = evolve(model, images=False)  # the wire takes only text in the result of a failure
     content = [made for block in shape.readable(result.content, model) for made in _block(block, ids)]
     made: Json = {"type": "tool_result", "tool_use_id": ids.result(result.call_id)}
     if content:

@@ -3,9 +3,8 @@
 import enum
 from typing import Any, Protocol
 
-import attrs
-
 from zutd.frames.blocks import Block, Message, Stop, Usage
+from zutd.frames.define import frame
 
 
 class ErrorKind(enum.Enum):
@@ -43,7 +42,7 @@ class ModelError(Exception):
         self.status = status
 
 
-@attrs.frozen(kw_only=True)
+@frame
 class ToolSpec:
     """A tool as a model sees it. ``schema`` is a JSON Schema object (opaque)."""
 
@@ -53,7 +52,7 @@ class ToolSpec:
     deferred: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@frame
 class ModelInfo:
     """A catalogue entry. Windows are tokens, prices US dollars per million tokens; 0 is unknown.
 
@@ -80,7 +79,7 @@ class ModelInfo:
     assumed: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@frame
 class Request:
     """Everything one model call needs.
 
@@ -123,7 +122,7 @@ class Sink(Protocol):
         """The call's arguments are complete."""
 
 
-@attrs.frozen(kw_only=True)
+@frame
 class Answer:
     """A complete answer: its blocks in order (text, thinking, calls), why it ended, what it used.
 

@@ -11,8 +11,8 @@ client's own generators end in order, and a finished stream leaves a connection 
 import enum
 import math
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import AsyncIterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 
 import attrs
@@ -58,6 +58,18 @@ class Reader(Protocol):
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes."""
+
+
+@attrs.frozen(kw_only=True)
+class Server:
+    """One server to talk to. ``idle`` is seconds of silence after which it is given up."""
+
+    provider: str
+    base_url: str
+    api_key: str | None = attrs.field(default=None, repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    insecure: bool = False
+    idle: float = IDLE_SECONDS
 
 
 @attrs.frozen(kw_only=True)
@@ -207,16 +219,28 @@ _FAULTS = {
 
 async def _read(response: "httpx.Response", reader: Reader, scope: trio.CancelScope, idle: float) -> None:
     reader.opened()
-    scope.deadline = trio.current_time() + idle
     want = Want.MORE
-    packed = response.headers.get("content-encoding", "identity") != "identity"
-    async for chunk in response.aiter_bytes() if packed else response.aiter_raw():
+    slack = min(1.0, idle / 16)  # the deadline moves in steps, for moving it costs more than reading an event
+    moved = -math.inf
+    async for chunk in _chunks(response):
         if want is Want.NOTHING or want is Want.STOP:
             continue
         reader.feed(chunk)
-        before, want = want, reader.want
-        if want is Want.MORE or want is not before:
-            scope.deadline = trio.current_time() + _PATIENCE.get(want, idle)
+        now = trio.current_time()
+        if want is not reader.want:
+            want = reader.want
+            scope.deadline = now + _PATIENCE[want]
+        elif want is Want.MORE and now - moved > slack:
+            moved = now
+            scope.deadline = now + idle + slack
+
+
+def _chunks(response: "httpx.Response") -> AsyncIterable[bytes]:
+    """Give the body's chunks: as they come in, or unpacked if the server packs against our wish."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        return response.aiter_bytes()
+    stream: Any = response.stream  # what aiter_raw() reads, without the chunks being counted and cut anew
+    return cast("AsyncIterable[bytes]", stream)
 
 
 def _streams(response: "httpx.Response") -> bool:

@@ -13,9 +13,9 @@ import msgspec
 from zutd.frames.blocks import Block, Stop, Text, Thinking, ToolCall, Usage
 from zutd.models import shape
 from zutd.models.base import Answer, ErrorKind, ModelError, ModelInfo, Request, Sink
-from zutd.models.http import Endpoint, HttpClient, Want
+from zutd.models.http import Endpoint, HttpClient, Server, Want
 from zutd.models.openai_body import EXTRA, request_body
-from zutd.models.providers import PLAIN, Quirks, Server
+from zutd.models.providers import PLAIN, Quirks
 from zutd.models.stream import StreamReader, new_id
 
 STOPS: dict[str, Stop] = {"length": "length", "max_tokens": "length", "model_length": "length"}
@@ -172,17 +172,8 @@ class OpenAIChatReader(StreamReader[_Chunk]):
         return tuple(content)
 
     def _choice(self, choice: _Choice) -> None:
-        delta = choice.delta
-        if delta is not None:
-            if delta.content:
-                self._said(delta.content)
-            if thought := delta.reasoning_content or delta.reasoning or delta.reasoning_text:
-                self._think(delta, thought)
-            if delta.tool_calls:
-                for call in delta.tool_calls:
-                    self._call_delta(call)
-            if delta.refusal:
-                self._say(delta.refusal)
+        if choice.delta is not None:
+            self._delta(choice.delta)
         if choice.finish_reason:
             self._finish = choice.finish_reason
             self._end_calls()
@@ -191,11 +182,22 @@ class OpenAIChatReader(StreamReader[_Chunk]):
         if choice.usage is not None:
             self._count(choice.usage)
 
-    def _said(self, content: Any) -> None:
-        """Take a delta's content: text, or the parts (text and reasoning) that one provider sends instead."""
-        if isinstance(content, str):
-            self._say(content)
-            return
+    def _delta(self, delta: _Delta) -> None:
+        if type(delta.content) is str:
+            if delta.content:
+                self._say(delta.content)
+        elif delta.content:
+            self._parts(delta.content)
+        if thought := delta.reasoning_content or delta.reasoning or delta.reasoning_text:
+            self._think(delta, thought)
+        if delta.tool_calls:
+            for call in delta.tool_calls:
+                self._call_delta(call)
+        if delta.refusal:
+            self._say(delta.refusal)
+
+    def _parts(self, content: Any) -> None:
+        """Take the parts (text and reasoning) that one provider sends instead of text."""
         for part in content if isinstance(content, list) else ():
             if not isinstance(part, dict):
                 continue
@@ -206,7 +208,7 @@ class OpenAIChatReader(StreamReader[_Chunk]):
                 self._thought(text)
 
     def _say(self, delta: str) -> None:
-        text = self.whole("text", delta)
+        text = delta if self.halves is None else self.halves.push("text", delta)
         self._text.append(text)
         if text:
             self.sink.text(text)
@@ -217,7 +219,7 @@ class OpenAIChatReader(StreamReader[_Chunk]):
             self._thought(thought)
 
     def _thought(self, delta: str) -> None:
-        text = self.whole("thought", delta)
+        text = delta if self.halves is None else self.halves.push("thought", delta)
         self._thoughts.append(text)
         if text:
             self.sink.thinking(text)
@@ -231,7 +233,8 @@ class OpenAIChatReader(StreamReader[_Chunk]):
         args = function.arguments
         if args and not isinstance(args, str):  # an object where its text belongs
             args = msgspec.json.encode(shape.scrub(args)).decode()
-        args = self.whole(call, args) if args else ""
+        if args and self.halves is not None:
+            args = self.halves.push(call, args)
         if args:
             call.parts.append(args)
         if not call.told and call.name:

@@ -5,8 +5,6 @@ Two wires reach all of them. A server that is not in the table is reached by its
 
 from collections.abc import Mapping
 
-import attrs
-
 from zutd.frames.define import frame
 
 ANTHROPIC = "anthropic"
@@ -126,13 +124,6 @@ def canonical(name: str) -> str:
     return ALIASES.get(lowered, lowered)
 
 
-@attrs.frozen(kw_only=True)
-class Server:
-    """One server to talk to. ``idle`` is seconds of silence after which it is given up."""
-
-    provider: str
-    base_url: str
-    api_key: str | None = attrs.field(default=None, repr=False)
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    insecure: bool = False
-    idle: float = 300.0
+def key_variable(name: str) -> str:
+    """Name the environment variable that holds the key of a provider of the user's own."""
+    return "".join(c if c.isalnum() else "_" for c in name).upper() + "_API_KEY"

@@ -4,15 +4,14 @@ These are the rules that do not depend on a provider's format. The wires use the
 reads the same everywhere, and so that a rule (a lone surrogate, an id used twice) is written once.
 """
 
-import hashlib
-import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
-import attrs
 import msgspec
 
 from zutd.frames.blocks import Block, Image, Message, Text, ToolCall, ToolResult, Usage
+from zutd.frames.define import frame
 from zutd.models.base import ErrorKind, ModelError, ModelInfo
 
 NO_OUTPUT = "(no output)"
@@ -20,7 +19,7 @@ _SMALLEST_ANSWER = 1024
 _BYTES_PER_TOKEN = 3  # careful: English text has four, code and other scripts fewer
 
 
-@attrs.frozen(kw_only=True)
+@frame
 class IdRule:
     """What a wire accepts as a call's id: whole ids match ``pattern`` and have at most ``length`` characters.
 
@@ -36,6 +35,8 @@ class IdRule:
         size_fits = len(id) == self.length if self.exact else len(id) <= self.length
         if not variant and size_fits and re.fullmatch(self.pattern, id):
             return id
+        import hashlib
+
         digest = hashlib.sha256(f"{variant} {id}".encode("utf-8", "surrogatepass")).hexdigest()
         if self.exact:
             return digest[: self.length]
@@ -106,6 +107,8 @@ def parse_args(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _lenient(text: str) -> Any:
+    import json
+
     try:
         return scrub(json.loads(text, strict=False, parse_constant=_no_constant))
     except (ValueError, RecursionError):
@@ -118,6 +121,8 @@ def _no_constant(name: str) -> Any:
 
 def loads(data: bytes) -> Any:
     """Decode JSON that may hold halves of surrogate pairs, which the fast decoder refuses. Raises ValueError."""
+    import json
+
     return json.loads(data, parse_constant=_no_constant)
 
 
@@ -164,14 +169,19 @@ def output_cap(model: ModelInfo, wanted: int | None, prompt_bytes: int) -> int:
 
 def prompt_bytes(system: str, messages: tuple[Message, ...]) -> int:
     """Estimate a prompt's size; pictures count little, whatever their bytes are."""
-    return len(system) + sum(_size(block) for message in messages for block in message.content)
+    return len(system) + sum(size_of(message.content) for message in messages)
+
+
+def size_of(content: Iterable[Block]) -> int:
+    """Estimate the size of blocks in bytes."""
+    return sum(_size(block) for block in content)
 
 
 def _size(block: Block) -> int:
     if isinstance(block, Image):
         return 1600 * _BYTES_PER_TOKEN
     if isinstance(block, ToolResult):
-        return sum(_size(item) for item in block.content)
+        return size_of(block.content)
     if isinstance(block, ToolCall):
         return len(block.name) + len(str(block.args))
     return len(block.text)

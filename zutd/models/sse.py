@@ -1,31 +1,32 @@
-"""Server-sent events: bytes in, events out.
+"""Server-sent events: bytes in, events out                                                    (pure).
 
 Lines end at LF, CRLF or CR and nowhere else: U+2028, U+0085, VT and FF are ordinary characters of a JSON
 string, so the text is split as bytes and never as ``str``. Line ends are made LF first; then an event is what stands
 between two blank lines. What is still incomplete waits in one buffer that is searched from where the last search
 stopped, so a server that sends single bytes costs no more than linear time.
+
+Nearly all events are a name and one line of data, or just that line. Many of those in a row are recognised and
+taken apart by two regular expressions, which is several times faster than looking at each line.
 """
 
-from typing import NamedTuple
+import re
 
 EVENT_LIMIT = 16 * 1024 * 1024
+
+SseEvent = tuple[bytes, bytes]
+"""One event: its name (empty for the default one) and its data, several data lines joined by LF."""
+
 _BOM = b"\xef\xbb\xbf"
+_USUAL = re.compile(rb"(?:event: ?([^\n]*)\n)?data:(?: |(?=[^ \n]))([^\n]+)\n\n")
+_ALL_USUAL = re.compile(rb"(?:(?:event: ?[^\n]*\n)?data:(?: |(?=[^ \n]))[^\n]+\n\n)*")
 
 
 class EventTooLargeError(Exception):
     """One event is larger than the decoder allows."""
 
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"one event of the stream has more than {limit} bytes ({size} so far)")
-        self.size = size
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"one event of the stream has more than {limit} bytes")
         self.limit = limit
-
-
-class SseEvent(NamedTuple):
-    """One event: its name (empty for the default one) and its data, several data lines joined by LF."""
-
-    event: str
-    data: bytes
 
 
 class SseDecoder:
@@ -46,22 +47,29 @@ class SseDecoder:
         if waiting:
             start = len(waiting) - 1  # one back: the first LF of the blank line may have come before
             waiting += chunk
-            cut = waiting.rfind(b"\n\n", start)
-            complete = bytes(waiting[:cut]) if cut >= 0 else b""
-            del waiting[: cut + 2 if cut >= 0 else 0]
+            end = waiting.rfind(b"\n\n", start) + 2
+            if end == 1:
+                self._check(len(waiting) - 1)  # one off: it may be the LF that ends the last line
+                return []
+            complete = bytes(waiting[:end])
+            del waiting[:end]
         else:
-            cut = chunk.rfind(b"\n\n")
-            complete = chunk[:cut] if cut >= 0 else b""
-            waiting += chunk[cut + 2 :] if cut >= 0 else chunk
-        if len(waiting) > self._limit + 1:  # the one is the LF that ends its last line
-            raise EventTooLargeError(len(waiting), self._limit)
-        return self._events(complete) if complete else []
+            end = chunk.rfind(b"\n\n") + 2
+            if end == 1:
+                waiting += chunk
+                self._check(len(waiting) - 1)
+                return []
+            complete = chunk[:end]
+            if end != len(chunk):
+                waiting += chunk[end:]
+                self._check(len(waiting) - 1)
+        return self._events(complete)
 
     def finish(self) -> list[SseEvent]:
         """Give the last event of a stream that ended without a blank line."""
-        rest = bytes(self._waiting).removesuffix(b"\n")
+        rest = bytes(self._waiting)
         self._waiting.clear()
-        return self._events(rest) if rest else []
+        return self._events(rest.removesuffix(b"\n") + b"\n\n") if rest else []
 
     def _only_lf(self, chunk: bytes) -> bytes:
         """Make every line end one LF; a CR at the end of a chunk counts at once, the LF after it not at all."""
@@ -73,33 +81,40 @@ class SseDecoder:
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _events(self, complete: bytes) -> list[SseEvent]:
+        """Take apart whole events, each with the blank line after it."""
         if self._at_start:
             self._at_start = False
             complete = complete.removeprefix(_BOM)
-        limit = self._limit
+        if len(complete) <= self._limit:
+            found = _USUAL.match(complete)
+            if found is not None and found.end() == len(complete):
+                return [(found[1] or b"", found[2])]
+            if _ALL_USUAL.fullmatch(complete):
+                return _USUAL.findall(complete)
+        return self._one_by_one(complete[:-2])
+
+    def _one_by_one(self, complete: bytes) -> list[SseEvent]:
         found = []
         for block in complete.split(b"\n\n"):
-            if len(block) > limit:
-                raise EventTooLargeError(len(block), limit)
-            if block.startswith(b"data: ") and b"\n" not in block:
-                event: SseEvent | None = SseEvent("", block[6:])
-            else:
-                event = _parse(block)
-            if event is not None and event.data:
+            self._check(len(block))
+            if event := _parse(block):
                 found.append(event)
         return found
+
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise EventTooLargeError(self._limit)
 
 
 def _parse(block: bytes) -> SseEvent | None:
     """Read the fields of one event; None if it has no data."""
-    name = ""
+    name = b""
     data: list[bytes] = []
     for line in block.split(b"\n"):
-        field, colon, value = line.partition(b":")
-        if colon:
-            value = value.removeprefix(b" ")
+        field, _, value = line.partition(b":")
         if field == b"data":
-            data.append(value)
+            data.append(value.removeprefix(b" "))
         elif field == b"event":
-            name = value.decode("utf-8", "replace")
-    return SseEvent(name, b"\n".join(data)) if data else None
+            name = value.removeprefix(b" ")
+    joined = b"\n".join(data)
+    return (name, joined) if joined else None

@@ -21,7 +21,10 @@ END_MARK = b"[DONE]"
 
 
 class StreamReader(abc.ABC, Generic[E]):
-    """A wire's state machine. A subclass takes events of type ``record`` and the end mark."""
+    """A wire's state machine. A subclass takes events of type ``record`` and the end mark.
+
+    While ``halves`` is set, the text of deltas has to go through it.
+    """
 
     def __init__(self, record: type[E], provider: str, secret: str, sink: Sink) -> None:
         """``secret`` is struck out of what the server says about errors."""
@@ -32,7 +35,7 @@ class StreamReader(abc.ABC, Generic[E]):
         self._record = record
         self._decoder = msgspec.json.Decoder(record)
         self._sse = SseDecoder()
-        self._halves: shape.Halves | None = None
+        self.halves: shape.Halves | None = None
         self._error: ModelError | None = None
 
     @abc.abstractmethod
@@ -86,10 +89,6 @@ class StreamReader(abc.ABC, Generic[E]):
         if self.want is Want.MORE:
             raise ModelError(ErrorKind.NETWORK, f"{self._provider}: the stream ended without its end marker")
 
-    def whole(self, key: object, text: str) -> str:
-        """Give the text of a delta, joined with what was held back of the text ``key``."""
-        return text if self._halves is None else self._halves.push(key, text)
-
     def _odd(self, data: bytes) -> None:
         """Take data that the fast decoder refuses."""
         if data.strip() == END_MARK:
@@ -103,7 +102,7 @@ class StreamReader(abc.ABC, Generic[E]):
         except (ValueError, RecursionError):
             self.broken("it has data that is no JSON")
         else:
-            self._halves = self._halves or shape.Halves()
+            self.halves = self.halves or shape.Halves()
             self.take(event)
 
 
