@@ -85,6 +85,42 @@ def test_kill_9_of_the_daemon_leaves_no_process() -> None:
             os.close(fd)
 
 
+SPAWNER = """
+import itertools, trio
+from zutd.processes.group import DEVNULL, spawn_group
+from zutd.processes.guardian import Guardian
+
+async def main():
+    guardian = Guardian()
+    for number in itertools.count():
+        await spawn_group(
+            ["/bin/sh", "-c", "setsid sleep 100 & exec sleep 100"], cwd="/", env={"PATH": "/usr/bin:/bin"},
+            stdio=(DEVNULL, DEVNULL, DEVNULL), watcher=guardian,
+        )
+        if number == 3:
+            print(guardian.pid, *guardian.marker.values(), flush=True)
+
+trio.run(main)
+"""
+
+
+def test_children_that_begin_in_the_last_moment_are_found() -> None:
+    """Daemons that spawn without a pause are killed in the middle of it; no child of theirs is left."""
+    parents = [subprocess.Popen([sys.executable, "-c", SPAWNER], stdout=subprocess.PIPE) for _ in range(2)]
+    guardians: dict[str, int] = {}
+    for parent in parents:
+        assert parent.stdout is not None
+        pid, instance = parent.stdout.readline().decode().split()
+        guardians[instance] = os.pidfd_open(int(pid))
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+    assert gone(guardians, within=3.0) == set()
+    for instance, pidfd in guardians.items():
+        assert find_marked({MARKER: instance}) == ()
+        os.close(pidfd)
+
+
 def test_the_guardian_ignores_the_signals_of_a_terminal() -> None:
     """Ctrl-C and a hang-up end the daemon, not the one who clears up after it."""
     guardian = Guardian()
