@@ -76,9 +76,10 @@ def test_reserved_names_stay_reserved_and_protected_ones_while_active() -> None:
 
 def test_loading_the_tools_loads_nothing_heavy() -> None:
     """The daemon answers its first line before anyone needs a diff, a temporary file or a picture."""
+    heavy = "structlog httpx difflib tempfile base64 cattrs zutd.tools.replace zutd.tools.diff"
     code = (
-        "import sys; import trio; before = set(sys.modules); import zutd.tools.registry as r; r.builtin_tools();"
-        "print(sorted({'structlog', 'httpx', 'difflib', 'tempfile', 'base64', 'cattrs'} & (set(sys.modules) - before)))"
+        "import sys, trio; before = set(sys.modules); import zutd.tools.registry as r; r.builtin_tools();"
+        f"print(sorted(set('{heavy}'.split()) & (set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

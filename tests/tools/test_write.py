@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from tests.tools.calls import call, context, refusal, text_of
-from zutd.tools.write import DIFF_SIZE, WriteTool
+from zutd.tools.diff import DETAIL_SIZE
+from zutd.tools.write import WriteTool
 
 WRITE = WriteTool()
 
@@ -54,7 +55,7 @@ def test_the_diff_is_bounded(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("".join(f"old {n}\n" for n in range(30_000)))
     output = call(WRITE, tmp_path, path="a", content="".join(f"new {n}\n" for n in range(30_000)))
     assert output.details["diff_truncated"] is True
-    assert len(output.details["diff"]) <= DIFF_SIZE
+    assert len(output.details["diff"]) <= DETAIL_SIZE
     assert output.details["added"] == 30_000
 
 

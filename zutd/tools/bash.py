@@ -44,7 +44,7 @@ def find_shell() -> str:
     return shutil.which("bash") or "/bin/sh"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class BashTool:
     """Runs command lines. ``spill_directory`` takes files with long outputs; None is the system's place."""
 

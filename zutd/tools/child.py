@@ -35,7 +35,7 @@ class Sink(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Order:
     """What to run. ``environment`` is all that it gets; ``timeout`` is seconds. Its stdin is empty.
 
@@ -49,7 +49,7 @@ class Order:
     keep_background: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Ending:
     """How it ended: ``returncode`` as :mod:`subprocess` has it, or timed out, or ended because the sink was full."""
 

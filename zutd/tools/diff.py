@@ -9,13 +9,17 @@ import itertools
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from zutd.tools.text import cut, decode
 
 CONTEXT: Final = 3
+DETAIL_LINES: Final = 1000
+DETAIL_SIZE: Final = 32 * 1024
+"""What the details of a result may hold of a diff."""
+
 _DEPTH: Final = 8
 _LONGEST_LINE: Final = 500
 
@@ -80,7 +84,7 @@ def _longest_ascending(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return run[::-1]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Comparison:
     """Two texts and where they differ."""
 
@@ -108,6 +112,11 @@ class Comparison:
                 return "\n".join(shown), True
             shown.append(line)
         return "\n".join(shown), False
+
+    def details(self) -> dict[str, Any]:
+        """What a frontend may show of a change."""
+        text, cut_short = self.unified(lines=DETAIL_LINES, size=DETAIL_SIZE)
+        return {"diff": text, "diff_truncated": cut_short, "added": self.added, "removed": self.removed}
 
 
 def compare(old: bytes, new: bytes) -> Comparison:

@@ -8,11 +8,8 @@ import attrs
 
 from zutd.tools.arguments import check_arguments
 from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
-from zutd.tools.diff import compare
 from zutd.tools.files import off_loop, open_regular, read_all, readable, replace_file, resolve
-from zutd.tools.replace import apply_edits, read_edits
 from zutd.tools.text import counted
-from zutd.tools.write import diff_details
 
 MAX_FILE: Final = 16 * 1024 * 1024
 _SNIFFED: Final = 8 * 1024
@@ -43,7 +40,7 @@ SCHEMA: Final = {
 }
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class EditTool:
     """Replaces texts in a file."""
 
@@ -69,6 +66,10 @@ class EditTool:
 
 
 def _edit(descriptor: int, path: Path, raw: list[dict[str, Any]]) -> ToolOutput:
+    # Loaded with the first edit and not with the daemon.
+    from zutd.tools.diff import compare
+    from zutd.tools.replace import apply_edits, read_edits
+
     name = readable(path)
     edits = read_edits(raw, name)
     before = read_all(descriptor, path, "edit", MAX_FILE)
@@ -77,7 +78,7 @@ def _edit(descriptor: int, path: Path, raw: list[dict[str, Any]]) -> ToolOutput:
     after = apply_edits(before, edits, name)
     replace_file(path, after)
     difference = compare(before, after)
-    details = {"path": name, "edits": len(edits), **diff_details(difference)}
+    details = {"path": name, "edits": len(edits), **difference.details()}
     made = f"Edited {name}: {counted(len(edits), 'replacement')} (+{details['added']} -{details['removed']} lines)"
     shown, cut = difference.unified(lines=_SHOWN_LINES, size=_SHOWN_SIZE)
     more = "\n[the rest of the diff is left out]" if cut else ""

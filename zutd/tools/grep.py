@@ -34,7 +34,7 @@ SCHEMA: Final = {
 }
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Engine:
     """A searcher: the program, its kind of patterns, and its arguments for a pattern and a root.
 
@@ -71,7 +71,7 @@ def find_engine() -> Engine:
     return Engine("python", sys.executable, "Python", _walk)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class GrepTool:
     """Searches files for a pattern."""
 
@@ -124,15 +124,15 @@ def _check_root(root: Path) -> None:
         raise ToolError(f"cannot search {readable(root)}: it is {kind_of(status.st_mode)}; name a directory or a file")
 
 
-@attrs.define(eq=False)
 class Matches:
     """Takes a searcher's output line by line: long lines are cut, and it is full at the result's limits."""
 
-    text: bytearray = attrs.field(factory=bytearray, init=False)
-    lines: int = attrs.field(default=0, init=False)
-    cut_lines: int = attrs.field(default=0, init=False)
-    full: bool = attrs.field(default=False, init=False)
-    _partial: bytearray = attrs.field(factory=bytearray, init=False)
+    def __init__(self) -> None:
+        self.text = bytearray()
+        self.lines = 0
+        self.cut_lines = 0
+        self.full = False
+        self._partial = bytearray()
 
     async def feed(self, data: bytes | bytearray) -> bool:
         """Take output; False once nothing more fits."""

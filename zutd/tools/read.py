@@ -34,7 +34,7 @@ SCHEMA: Final = {
 }
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ReadTool:
     """Reads a text file from a line on, or a picture."""
 

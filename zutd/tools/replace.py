@@ -22,7 +22,7 @@ _COUNTED: Final = 100
 _NUMBERED: Final = 5
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Edit:
     """One replacement, with LF line ends. ``number`` counts from 1."""
 
@@ -31,7 +31,7 @@ class Edit:
     new: bytes
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Span:
     """Bytes ``[start, end)`` of the original that become ``new``. ``number`` is the edit's."""
 
@@ -41,7 +41,7 @@ class Span:
     number: int
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class LfText:
     """A file's bytes with LF line ends, and the way back: ``breaks`` are the places of LFs that were CRLFs."""
 

@@ -3,20 +3,18 @@
 import os
 from typing import Final
 
-import attrs
-
 SPILL_BYTES: Final = 64 * 1024 * 1024
 """What one file may hold; what comes after that is not kept."""
 
 
-@attrs.define(eq=False)
 class Spill:
     """An open spill file, mode 0600. Its methods block and never raise: ``problem`` says why it is incomplete."""
 
-    path: str = ""
-    size: int = 0
-    problem: str = ""
-    _descriptor: int = attrs.field(default=-1, init=False)
+    def __init__(self) -> None:
+        self.path = ""
+        self.size = 0
+        self.problem = ""
+        self._descriptor = -1
 
     @classmethod
     def create(cls, directory: str | None, prefix: str, suffix: str = ".log") -> "Spill":

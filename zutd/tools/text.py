@@ -6,8 +6,6 @@ constant amount of memory.
 
 from typing import Final, Literal
 
-import attrs
-
 MAX_LINES: Final = 2000
 MAX_BYTES: Final = 50 * 1024
 """What one result may hold, as UTF-8."""
@@ -94,15 +92,15 @@ def last_lines(data: bytes, lines: int, size: int) -> bytes:
     return part[start + 1 :]
 
 
-@attrs.define(eq=False)
 class HeadTail:
     """Keeps the beginning and the end of a stream of bytes, and counts the rest."""
 
-    size: int = 0
-    newlines: int = 0
-    _head: bytearray = attrs.field(factory=bytearray, init=False)
-    _tail: bytearray = attrs.field(factory=bytearray, init=False)
-    _at_line_start: bool = attrs.field(default=True, init=False)
+    def __init__(self) -> None:
+        self.size = 0
+        self.newlines = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._at_line_start = True
 
     @property
     def head(self) -> bytes:

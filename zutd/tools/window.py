@@ -13,7 +13,7 @@ COUNTED_BEYOND: Final = 16 * 1024 * 1024
 """Bytes read after the window to count the remaining lines; a file longer than that just goes on."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Shown:
     """What a window showed.
 
@@ -30,19 +30,19 @@ class Shown:
     cut_line: int
 
 
-@attrs.define(eq=False)
 class LineWindow:
     """Lines ``first`` to ``first + lines - 1`` of a stream, within :data:`MAX_BYTES`."""
 
-    first: int
-    lines: int = MAX_LINES
-    _line: int = attrs.field(default=1, init=False)  # the line that the next byte belongs to
-    _at_line_start: bool = attrs.field(default=True, init=False)
-    _kept: bytearray = attrs.field(factory=bytearray, init=False)
-    _kept_newlines: int = attrs.field(default=0, init=False)
-    _beyond: int = attrs.field(default=0, init=False)
-    _first_length: int = attrs.field(default=0, init=False)
-    _first_ended: bool = attrs.field(default=False, init=False)
+    def __init__(self, first: int, lines: int = MAX_LINES) -> None:
+        self.first = first
+        self.lines = lines
+        self._line = 1  # the line that the next byte belongs to
+        self._at_line_start = True
+        self._kept = bytearray()
+        self._kept_newlines = 0
+        self._beyond = 0
+        self._first_length = 0
+        self._first_ended = False
 
     @property
     def full(self) -> bool:

@@ -8,13 +8,8 @@ import attrs
 
 from zutd.tools.arguments import check_arguments
 from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
-from zutd.tools.diff import Comparison, compare
 from zutd.tools.files import off_loop, open_regular, read_all, readable, replace_file, resolve
 from zutd.tools.text import counted, line_count
-
-DIFF_LINES: Final = 1000
-DIFF_SIZE: Final = 32 * 1024
-"""What the details may hold of a diff."""
 
 _COMPARED: Final = 4 * 1024 * 1024
 
@@ -29,7 +24,7 @@ SCHEMA: Final = {
 }
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class WriteTool:
     """Makes or replaces a file."""
 
@@ -77,17 +72,13 @@ def _write(path: Path, data: bytes) -> ToolOutput:
     if created:
         before = b""
     if before is not None and len(data) <= _COMPARED and b"\0" not in data:
-        details |= diff_details(compare(before, data))
+        from zutd.tools.diff import compare
+
+        details |= compare(before, data).details()
     did = "Created" if created else "Wrote"
     return text_output(
         f"{did} {readable(path)}: {counted(lines, 'line')}, {counted(len(data), 'byte')}.", details=details
     )
-
-
-def diff_details(difference: Comparison) -> dict[str, Any]:
-    """What a frontend may show of a change."""
-    text, cut = difference.unified(lines=DIFF_LINES, size=DIFF_SIZE)
-    return {"diff": text, "diff_truncated": cut, "added": difference.added, "removed": difference.removed}
 
 
 def _comparable(path: Path) -> bytes | None:
