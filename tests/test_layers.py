@@ -36,7 +36,7 @@ ARROWS: dict[str, set[str]] = {
     "agent": {"frames", "models", "tools"},
     "daemon": _BELOW_DAEMON | {"settings"},
     "frontends": {"frames", "wire", "daemon", "settings"},
-    "cli": {"settings", "frontends", "daemon", "extensions"},
+    "cli": {"settings", "frontends", "daemon", "extensions", "frames"},  # it shows what others say
     "sdk": set(),
     "log": set(),
     "paths": set(),

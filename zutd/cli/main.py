@@ -10,12 +10,9 @@ from zutd.paths import zut_home
 if TYPE_CHECKING:
     import argparse
 
-    from zutd.daemon.server import Frontend, Server
     from zutd.settings import Settings
-    from zutd.wire.stdio import Stdio
 
 USAGE: Final = 2
-SESSION: Final = 5
 STDIN_LIMIT: Final = 16 * 1024 * 1024
 
 
@@ -148,44 +145,10 @@ def _tools(args: "argparse.Namespace") -> tuple[str, ...] | None:
 
 def _serve(mode: str, prompt: str, settings: "Settings") -> int:
     """Everything heavy is imported from here on."""
-    from zutd.daemon.server import Server
-    from zutd.log import make_log
-    from zutd.models.select import ModelChoiceError
-    from zutd.sessions.errors import SessionError
-    from zutd.tools.registry import UnknownToolError
+    from zutd.frontends.start import CannotStartError, serve
 
     try:
-        server = Server(settings, make_log(settings.log_level))
-        server.runtime.models.names()
-    except (ModelChoiceError, UnknownToolError) as exc:
-        raise UsageError(str(exc)) from None
-    except SessionError as exc:
+        return serve(mode, prompt, settings)
+    except CannotStartError as exc:
         complain(str(exc))
-        return SESSION
-    import trio
-
-    return trio.run(_run_frontend, mode, prompt, server)
-
-
-async def _run_frontend(mode: str, prompt: str, server: "Server") -> int:
-    from zutd.wire.stdio import claim, release
-
-    stdio = claim()
-    try:
-        return await server.run(_frontend(mode, prompt, stdio))
-    finally:
-        release(stdio)
-
-
-def _frontend(mode: str, prompt: str, stdio: "Stdio") -> "Frontend":
-    if mode == "rpc":
-        from zutd.frontends.rpc import RpcFrontend
-
-        return RpcFrontend(stdio)
-    if mode == "json":
-        from zutd.frontends.json import JsonFrontend
-
-        return JsonFrontend(stdio, prompt)
-    from zutd.frontends.print import PrintFrontend, StreamFrontend
-
-    return PrintFrontend(stdio, prompt) if mode == "print" else StreamFrontend(stdio, prompt)
+        return exc.exit_code

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import attrs
-
 from zutd.agent.ports import Choice
 from zutd.models.base import Model, ModelInfo
+from zutd.models.catalog import Catalog, UnknownProviderError
+from zutd.models.providers import PROVIDERS
 from zutd.settings import Settings
+
+__all__ = ["ModelSwitch", "UnknownProviderError", "every_model"]
 
 
 class ModelSwitch:
@@ -71,8 +73,6 @@ class ModelSwitch:
 
     def listed(self, provider: str) -> tuple[ModelInfo, ...]:
         """The models known for a provider; the current one is always among its own."""
-        from zutd.models.catalog import Catalog
-
         catalog = Catalog(Path(self._settings.home) / "models.json")
         name = provider or self.info.provider
         if name == self.info.provider and (name in ("scripted", "custom") or self._settings.base_url):
@@ -85,9 +85,8 @@ class ModelSwitch:
             await model.aclose()
 
 
-@attrs.frozen(kw_only=True)
-class Window:
-    """How full the model's window was at the last request, in tokens."""
-
-    used: int = 0
-    size: int = 0
+def every_model(provider: str, home: str) -> tuple[ModelInfo, ...]:
+    """The known models of a provider, or of all. Raises UnknownProviderError."""
+    catalog = Catalog(Path(home) / "models.json")
+    names = (catalog.provider(provider).name,) if provider else tuple(PROVIDERS)
+    return tuple(catalog.entry(name, model).info for name in names for model in catalog.models(name))

@@ -293,7 +293,7 @@ class Runtime:
                 self._start(queued, was_queued=True)
             except CommandError as exc:
                 self.hub.emit(ErrorEvent(message=exc.message, code=exc.kind), queued.prompt_id)
-                self._finish(queued.prompt_id, "error", None)
+                self._finish(queued.prompt_id, "error", NO_USAGE)
                 continue
             return
 
@@ -328,8 +328,8 @@ class Runtime:
             self.log.warning("the end of a turn was not written", problem=str(exc))
         self._finish(job.prompt.prompt_id, outcome, job.runner.usage)
 
-    def _finish(self, prompt_id: str, outcome: Outcome, usage: Usage | None) -> None:
-        self.hub.emit(DoneEvent(prompt_id=prompt_id, outcome=outcome, usage=view_usage(usage or NO_USAGE)), prompt_id)
+    def _finish(self, prompt_id: str, outcome: Outcome, usage: Usage) -> None:
+        self.hub.emit(DoneEvent(prompt_id=prompt_id, outcome=outcome, usage=view_usage(usage)), prompt_id)
 
     async def _resolve(self, job: Job) -> UserMessage | None:
         """A prompt that begins with a slash: run the command if there is one, else it is plain text.

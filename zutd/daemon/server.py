@@ -6,23 +6,37 @@ are aborted; extensions are stopped; the frontend's last frames are written. A s
 
 import signal
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 import trio
 
 from zutd.daemon.runtime import Runtime
 from zutd.log import Log
+from zutd.models.select import ModelChoiceError
 from zutd.processes.guardian import Guardian
 from zutd.sessions.errors import SessionError, SessionUnreadable
 from zutd.sessions.session import Session
 from zutd.sessions.store import Store
 from zutd.settings import Settings
+from zutd.tools.registry import UnknownToolError
 
 SHUTDOWN_LIMIT: Final = 5.0
 """Seconds that an orderly stop may take once turns need not finish."""
 
 SIGNAL_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 BROKEN_STDOUT: Final = 141
+
+
+USAGE: Final = 2
+SESSION: Final = 5
+
+
+class CannotStartError(Exception):
+    """The settings do not lead to a daemon; the text says why and what to do, ``exit_code`` is the process's."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class Frontend(Protocol):
@@ -50,6 +64,18 @@ class Server:
         self._abort = trio.Event()
         self._exit_code = 0
         self._signals = 0
+
+    @classmethod
+    def make(cls, settings: Settings, log: Log) -> Self:
+        """A server with its session open and its model chosen. Raises :class:`CannotStartError`."""
+        try:
+            server = cls(settings, log)
+            server.runtime.models.names()
+        except (ModelChoiceError, UnknownToolError) as exc:
+            raise CannotStartError(str(exc), USAGE) from None
+        except SessionError as exc:
+            raise CannotStartError(str(exc), SESSION) from None
+        return server
 
     # --- stopping
 
@@ -122,6 +148,3 @@ def open_session(settings: Settings, store: Store) -> Session:
     if settings.continue_newest and (newest := store.newest(cwd)) is not None:
         return Session.open(store, newest)
     return Session.new(store, cwd, persist=settings.persist)
-
-
-__all__ = ["BROKEN_STDOUT", "Frontend", "Server", "SessionError", "open_session"]

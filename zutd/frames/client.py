@@ -72,6 +72,18 @@ class UsageView:
     cost_usd: float
 
 
+NO_USAGE_VIEW: Final = UsageView(
+    input=0,
+    output=0,
+    reasoning=None,
+    cache_read=0,
+    cache_write=0,
+    cache_measured_prompt=0,
+    cache_measured_read=0,
+    cost_usd=0.0,
+)
+
+
 @frame
 class CommandView:
     """A slash command that can be run. ``source`` is ``extension`` or ``skill``."""

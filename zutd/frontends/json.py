@@ -1,8 +1,7 @@
 """JSON mode: the events of one prompt, one a line; the last line is always ``done``."""
 
-from zutd.agent.views import view_usage
 from zutd.daemon.hub import Stamped
-from zutd.frames.blocks import NO_USAGE
+from zutd.frames.client import NO_USAGE_VIEW
 from zutd.frames.events import DoneEvent, ErrorEvent
 from zutd.frontends.once import OnceFrontend
 
@@ -21,8 +20,7 @@ class JsonFrontend(OnceFrontend):
 
     def failed(self, message: str) -> None:
         """The prompt was not even accepted: say so, and end as always."""
-        usage = view_usage(NO_USAGE)
-        for seq, event in enumerate(
-            (ErrorEvent(message=message, code="internal"), DoneEvent(prompt_id="", outcome="error", usage=usage)), 1
-        ):
+        error = ErrorEvent(message=message, code="internal")
+        done = DoneEvent(prompt_id="", outcome="error", usage=NO_USAGE_VIEW)
+        for seq, event in enumerate((error, done), 1):
             self.put_bytes(Stamped(event, seq, "").line)
