@@ -41,13 +41,20 @@ class BranchRow:
 
 @frame
 class HeadRow:
-    """From here on ``branch`` (a branch id) is the active one."""
+    """From here on ``branch`` (a branch id) is the active one.
+
+    ``messages`` (on the path), ``branches`` (in the file) and ``title`` are what a list of sessions shows, so that it
+    need not read more than the end of a file; ``branches`` is 0 where a writer left them out.
+    """
 
     tag: ClassVar[str] = "head"
     n: int
     parent: int | None
     time: str
     branch: str
+    messages: int = 0
+    branches: int = 0
+    title: str = ""
 
 
 @frame
@@ -91,7 +98,10 @@ class CompactionRow:
 
 @frame
 class UsageRow:
-    """A checkpoint at the end of a turn: that turn's usage and the session's total."""
+    """A checkpoint at the end of a turn: that turn's usage and the session's total.
+
+    ``messages``, ``branches`` and ``title`` are those of :class:`HeadRow`.
+    """
 
     tag: ClassVar[str] = "usage"
     n: int
@@ -99,6 +109,9 @@ class UsageRow:
     time: str
     turn: Usage
     session: Usage
+    messages: int = 0
+    branches: int = 0
+    title: str = ""
 
 
 @frame
