@@ -4,7 +4,6 @@ The rules are :mod:`zutd.agent.turn`'s; here is the order in which things are do
 that tells of it. Whatever happens (abort, failure, a full disk), every call has its result and the turn ends once.
 """
 
-import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,9 @@ from typing import Any, Final
 import attrs
 import trio
 
+from zutd.agent.asking import ask
+from zutd.agent.compaction import THRESHOLD, is_due
+from zutd.agent.compactor import CompactionError, Compactor
 from zutd.agent.context import build_messages
 from zutd.agent.ports import (
     Choice,
@@ -44,8 +46,6 @@ from zutd.frames.events import (
     AssistantMessage,
     ErrorEvent,
     ExtNotify,
-    RequestStarted,
-    RetryScheduled,
     TextDelta,
     ToolCallEvent,
     ToolExecutionStarted,
@@ -67,23 +67,31 @@ UNCHANGED: Final = "the tool's state was not kept"
 
 @attrs.frozen(kw_only=True)
 class LoopSettings:
-    """What does not change while the daemon runs. ``max_steps`` 0 is no limit."""
+    """What does not change while the daemon runs.
+
+    ``max_steps`` 0 is no limit; ``compact_at`` is the part of the window that may be used, 0 for never.
+    """
 
     cwd: Path
     environment: dict[str, str]
     max_steps: int = 0
     temperature: float | None = None
     retry: Retry = DEFAULT_RETRY
+    compact_at: float = THRESHOLD
 
 
 @attrs.frozen(kw_only=True)
 class Ports:
-    """Everything the loop talks to. ``report`` takes an unexpected exception and gives its reference in the log."""
+    """Everything the loop talks to.
+
+    ``report`` takes an unexpected exception and gives its reference in the log; ``compacted`` is told of compactions.
+    """
 
     journal: Journal
     guards: Guards
     around: Surroundings
     emit: Callable[[Any], None]
+    compacted: Callable[[], None]
     report: Callable[[BaseException], str]
 
 
@@ -112,7 +120,13 @@ class TurnRunner:
         self._choice: Choice | None = None
         self._activated: list[str] = []
         self._opened = False
-        self.usage: Usage = NO_USAGE
+        self._compactor = Compactor(ports.journal, ports.emit, settings.retry, ports.compacted)
+        self._usage: Usage = NO_USAGE
+
+    @property
+    def usage(self) -> Usage:
+        """What the turn has used so far, its compactions included."""
+        return add_usage(self._usage, self._compactor.usage)
 
     # --- from outside
 
@@ -146,6 +160,19 @@ class TurnRunner:
         assert self._turn.outcome is not None
         return self._turn.outcome
 
+    async def run_compaction(self, instructions: str) -> Outcome:
+        """Compact the branch because the user asked for it; no model step, one end."""
+        outcome: Outcome = "aborted"
+        try:
+            with self._scope:
+                await self._compactor.run("manual", self._ports.around.choice(), instructions)
+                outcome = "ok"
+        except (CompactionError, ModelError, JournalError) as exc:
+            outcome = "error"
+            code = "provider_error" if isinstance(exc, ModelError) else "internal"
+            self._ports.emit(ErrorEvent(message=str(exc), code=code))
+        return outcome
+
     # --- the two nested loops
 
     async def _drive(self) -> None:
@@ -156,6 +183,7 @@ class TurnRunner:
                     ErrorEvent(message=f"the limit of {self._settings.max_steps} steps is reached", code="limit")
                 )
                 raise _StopTurn("limit")
+            await self._compact_if_due()
             calls = await self._step()
             if not calls and not self._ports.around.has_steering():
                 raise _StopTurn("ok")
@@ -193,40 +221,46 @@ class TurnRunner:
     # --- asking the model
 
     async def _ask(self, choice: Choice, hidden: str) -> Answer:
-        """One answer, by as many attempts as the policy allows; a failed attempt leaves nothing behind."""
-        request = self._request(choice, hidden)
-        policy, emit = self._settings.retry, self._ports.emit
-        attempt, waited = 1, 0.0
-        while True:
-            emit(
-                RequestStarted(
-                    provider=choice.info.provider,
-                    model=choice.info.id,
-                    scope="provider",
-                    attempt=attempt,
-                    max_attempts=policy.attempts,
-                )
-            )
-            self._stream = Stream(emit, hold=self._ports.guards.holds_text)
+        """One answer. A conversation that turns out to be too long is compacted, and the same step goes on."""
+
+        def sink() -> Stream:
+            self._stream = Stream(self._ports.emit, hold=self._ports.guards.holds_text)
+            return self._stream
+
+        try:
             try:
-                return await choice.model.stream(request, self._stream)
+                return await self._ask_once(choice, hidden, sink)
             except ModelError as exc:
-                delay = policy.decide(attempt=attempt, error=exc, elapsed=waited, rand=random.random())  # noqa: S311
-                if delay is None:
-                    self._fail_step(exc)
-                    raise _StopTurn("error") from None
-                reason = exc.kind.value
-            attempt, waited = attempt + 1, waited + delay
-            emit(
-                RetryScheduled(
-                    scope="provider",
-                    attempt=attempt,
-                    max_attempts=policy.attempts,
-                    delay_ms=round(delay * 1000),
-                    reason=reason,
-                )
-            )
-            await trio.sleep(delay)
+                if exc.kind is not ErrorKind.CONTEXT:
+                    raise
+                self._stream = None
+                await self._compact_after(exc, choice)
+            return await self._ask_once(choice, hidden, sink)
+        except ModelError as exc:
+            self._fail_step(exc)
+            raise _StopTurn("error") from None
+
+    async def _ask_once(self, choice: Choice, hidden: str, sink: Callable[[], Stream]) -> Answer:
+        request = self._request(choice, hidden)
+        return await ask(choice, request, sink, policy=self._settings.retry, emit=self._ports.emit)
+
+    async def _compact_after(self, error: ModelError, choice: Choice) -> None:
+        """The provider says that the request is too long. Raises a ModelError when compacting does not help."""
+        try:
+            await self._compactor.run("overflow", choice)
+        except CompactionError as exc:
+            raise ModelError(ErrorKind.CONTEXT, f"{error.message} ({exc})", status=error.status) from None
+
+    async def _compact_if_due(self) -> None:
+        """Make room before the window is full; a compaction that fails leaves the step to find out by itself."""
+        choice = self._ports.around.choice()
+        remembered = self._ports.journal.remembered()
+        if not is_due(remembered.summary, remembered.messages, choice.info, self._settings.compact_at):
+            return
+        try:
+            await self._compactor.run("threshold", choice)
+        except (CompactionError, ModelError) as exc:
+            self._ports.emit(ErrorEvent(message=f"the context could not be compacted: {exc}", code="context_window"))
 
     def _request(self, choice: Choice, hidden: str) -> Request:
         remembered = self._ports.journal.remembered()
@@ -292,7 +326,7 @@ class TurnRunner:
         )
         n = ports.journal.add_message(message) if answer.content else 0
         self._stream = None
-        self.usage = add_usage(self.usage, answer.usage)
+        self._usage = add_usage(self._usage, answer.usage)
         ports.emit(usage_event(answer.usage, add_usage(ports.journal.total_usage(), self.usage)))
         if verdict_text is not None:
             self._show(verdict_text, message.time, n, held=held)

@@ -22,10 +22,11 @@ class StateRefusedError(Exception):
 
 @attrs.frozen(kw_only=True)
 class Remembered:
-    """The context of the active branch: a summary of what was compacted, and the messages since."""
+    """The context of the active branch: a summary of what was compacted, and the messages since, with their rows."""
 
     summary: str
     messages: tuple[Message, ...]
+    rows: tuple[int, ...]
     activated_tools: frozenset[str]
 
 
@@ -46,6 +47,12 @@ class Journal(Protocol):
 
     def add_records(self, records: Sequence[Record]) -> None:
         """Append what interceptors decided."""
+        ...
+
+    def add_compaction(
+        self, *, summary: str, first_kept: int, tokens_before: int, tokens_after: int, reason: str
+    ) -> None:
+        """Append a compaction."""
         ...
 
     def remembered(self) -> Remembered:

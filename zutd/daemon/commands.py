@@ -156,6 +156,11 @@ def _abort(daemon: Daemon, command: c.Abort) -> c.AbortReply:
     return c.AbortReply(aborted=daemon.runtime.abort())
 
 
+def _compact(daemon: Daemon, command: c.Compact) -> c.StartedReply:
+    daemon.runtime.start_compaction(command.instructions)
+    return c.StartedReply(started=True)
+
+
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
@@ -428,6 +433,7 @@ TABLE: Final[dict[type, Entry]] = {
     c.QueueList: Entry(_queue_list),
     c.QueueRemove: Entry(_queue_remove),
     c.Abort: Entry(_abort),
+    c.Compact: Entry(_compact, idle=True),
     c.GetState: Entry(_get_state),
     c.GetMessages: Entry(_get_messages),
     c.Clear: Entry(_clear, idle=True),

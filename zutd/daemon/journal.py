@@ -61,6 +61,19 @@ class SessionJournal:
                     args_digest_after=record.digest_after,
                 )
 
+    def add_compaction(
+        self, *, summary: str, first_kept: int, tokens_before: int, tokens_after: int, reason: str
+    ) -> None:
+        """Append a compaction."""
+        with _mapped():
+            self._session().add_compaction(
+                summary=summary,
+                first_kept=first_kept,
+                tokens_before=tokens_before,
+                tokens_after=tokens_after,
+                reason=reason,
+            )
+
     def remembered(self) -> Remembered:
         """The context of the active branch."""
         with _mapped():
@@ -68,6 +81,7 @@ class SessionJournal:
         return Remembered(
             summary=context.summary or "",
             messages=context.messages,
+            rows=context.rows,
             activated_tools=frozenset(context.activated_tools),
         )
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import attrs
 import trio
 
+from zutd.agent.compaction import context_tokens
 from zutd.agent.loop import LoopSettings, Ports, TurnRunner
 from zutd.agent.ports import Choice, Incoming, JournalError
 from zutd.agent.prompt import system_prompt
@@ -33,6 +34,7 @@ from zutd.frames.events import (
     PromptRemoved,
     PromptReturned,
     PromptStarted,
+    SessionCompacted,
     UserMessage,
 )
 from zutd.frames.extension import CommandResponse
@@ -55,7 +57,7 @@ class Job:
     runner: TurnRunner
     scope: trio.CancelScope
     opening: UserMessage | None = None
-    queued: bool = False
+    compact: str | None = None
 
 
 class Runtime:
@@ -173,12 +175,9 @@ class Runtime:
 
     @property
     def context_used(self) -> int:
-        """Tokens of the last request of this branch, as the provider counted them; 0 before the first."""
-        for _, message in reversed(self.session.messages()):
-            if message.usage is not None:
-                usage = message.usage
-                return usage.input + usage.cache_read + usage.cache_write + usage.output
-        return 0
+        """About how many tokens the next request would have."""
+        remembered = self.journal.remembered()
+        return context_tokens(remembered.summary, remembered.messages)
 
     # --- prompts come in
 
@@ -221,14 +220,22 @@ class Runtime:
     def _knows(self, prompt_id: str) -> bool:
         return self.queue.has(prompt_id) or (self._job is not None and self._job.prompt.prompt_id == prompt_id)
 
-    def _start(self, queued: Queued, *, was_queued: bool = False) -> None:
+    def start_compaction(self, instructions: str) -> None:
+        """Compact the branch, as a turn of its own."""
+        prompt = Queued(prompt_id=new_uuid(), origin="client", when="queue", text="")
+        self._run_next(Job(prompt, self._runner(prompt), trio.CancelScope(), compact=instructions))
+
+    def _start(self, queued: Queued) -> None:
         """Make it the running prompt. A plain prompt's row is on its way to the disk before it is acknowledged."""
-        job = Job(queued, self._runner(queued), trio.CancelScope(), queued=was_queued)
+        job = Job(queued, self._runner(queued), trio.CancelScope())
         if queued.literal or not queued.text.startswith("/"):
             try:
                 job.opening = job.runner.write_prompt(_incoming(queued))
             except JournalError as exc:
                 raise CommandError("internal", str(exc)) from None
+        self._run_next(job)
+
+    def _run_next(self, job: Job) -> None:
         self._job = job
         self._idle = trio.Event()
         self._wake.set()
@@ -240,6 +247,7 @@ class Runtime:
             guards=self.host,
             around=self,
             emit=lambda event: self.hub.emit(event, turn_id),
+            compacted=self._compacted,
             report=self.report,
         )
         settings = LoopSettings(
@@ -249,6 +257,10 @@ class Runtime:
             temperature=self.settings.temperature,
         )
         return TurnRunner(ports, settings)
+
+    def _compacted(self) -> None:
+        self.hub.emit(SessionCompacted(session=self.session.info))
+        self.announce("session_compacted")
 
     def abort(self) -> bool:
         """End the running prompt; whether there was one."""
@@ -290,7 +302,7 @@ class Runtime:
         while (queued := self.queue.take()) is not None:
             self.hub.emit(PromptStarted(prompt_id=queued.prompt_id, origin=queued.origin), queued.prompt_id)
             try:
-                self._start(queued, was_queued=True)
+                self._start(queued)
             except CommandError as exc:
                 self.hub.emit(ErrorEvent(message=exc.message, code=exc.kind), queued.prompt_id)
                 self._finish(queued.prompt_id, "error", NO_USAGE)
@@ -304,9 +316,11 @@ class Runtime:
             with job.scope:
                 await self._greeted.wait()
                 self.host.chrome.forget_notes()
-                if job.opening is None:
+                if job.opening is None and job.compact is None:
                     job.opening = await self._resolve(job)
-            if job.opening is not None:
+            if job.compact is not None:
+                outcome = await job.runner.run_compaction(job.compact)
+            elif job.opening is not None:
                 outcome = await job.runner.run(job.opening)
             elif not job.scope.cancelled_caught:
                 outcome = "ok"

@@ -14,6 +14,7 @@ from zutd.daemon.runtime import Runtime
 from zutd.log import Log
 from zutd.models.select import ModelChoiceError
 from zutd.processes.guardian import Guardian
+from zutd.processes.marked import stop_marked
 from zutd.sessions.errors import SessionError, SessionUnreadable
 from zutd.sessions.session import Session
 from zutd.sessions.store import Store
@@ -22,6 +23,8 @@ from zutd.tools.registry import UnknownToolError
 
 SHUTDOWN_LIMIT: Final = 5.0
 """Seconds that an orderly stop may take once turns need not finish."""
+
+STRAGGLER_GRACE: Final = 0.5
 
 SIGNAL_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 BROKEN_STDOUT: Final = 141
@@ -103,6 +106,7 @@ class Server:
                 await self._stop.wait()
                 await self._wind_down()
                 inner.cancel_scope.cancel()
+            await self._end_stragglers()
             with trio.move_on_after(1.0):
                 await frontend.drain()
             nursery.cancel_scope.cancel()
@@ -118,6 +122,11 @@ class Server:
             nursery.cancel_scope.cancel()
         with trio.move_on_after(SHUTDOWN_LIMIT):
             await self.runtime.stop_extensions()
+
+    async def _end_stragglers(self) -> None:
+        """Whatever left its process group, or was left running in the background by a tool, ends with the daemon."""
+        if self.guardian.pid is not None:
+            await stop_marked(self.guardian.marker, grace=STRAGGLER_GRACE)
 
     async def _abort_when_asked(self) -> None:
         await self._abort.wait()
