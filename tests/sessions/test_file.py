@@ -145,11 +145,22 @@ def test_closing_lets_the_lock_go(path: Path, file: SessionFile) -> None:
     file.sync()
 
 
-def test_children_do_not_inherit_the_lock(path: Path, file: SessionFile) -> None:
-    """A program started meanwhile does not keep the session in use."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False):
+def test_children_do_not_keep_the_lock(path: Path, file: SessionFile) -> None:
+    """Neither a program that was started meanwhile, nor a child that shares all open files, as before it starts one."""
+    with subprocess.Popen([sys.executable, "-c", ""], close_fds=False):
         file.close()
-        SessionFile.open(path).close()
+        again = SessionFile.open(path)
+    ready, go = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(go)
+        os.read(ready, 1)
+        os._exit(0)
+    again.close()
+    SessionFile.open(path).close()
+    os.close(go)
+    os.close(ready)
+    os.waitpid(child, 0)
 
 
 def test_a_file_that_is_not_there_is_not_found(path: Path) -> None:

@@ -186,6 +186,15 @@ def test_a_row_glued_to_the_header_is_kept() -> None:
     assert "header" in mended.notes[0]
 
 
+def test_a_row_that_hangs_on_nothing_or_on_a_later_row_is_hung_up_and_said() -> None:
+    """It follows the row before it in the file."""
+    mended = mend(joined([*LINES[:2], said(2, None, "a"), said(3, 9, "b"), said(4, 0, "c")]), SPARE)
+
+    tree = valid(mended.tree)
+    assert texts(tree.messages(tree.tip())) == ["a", "b", "c"]
+    assert len(mended.notes) == 3
+
+
 @pytest.mark.parametrize("first", [b'{"type":"meta"}', LINES[0].replace(b'"version":1', b'"version":2')])
 def test_what_is_no_session_of_this_version_is_not_mended(first: bytes) -> None:
     """Other formats are refused as a whole."""

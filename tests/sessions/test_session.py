@@ -134,6 +134,18 @@ def test_a_path_of_the_callers_choice(tmp_path: Path) -> None:
         assert texts(opened.messages()) == ["a"]
 
 
+def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads it later may be in another directory."""
+    monkeypatch.chdir(tmp_path)
+    session = new_session(tmp_path, path=Path("mine.jsonl"))
+    session.add_message(user("a"))
+    session.close()
+
+    assert session.info.path == f"{tmp_path}/mine.jsonl"
+    with Session.open(session.store, Path("mine.jsonl")) as opened:
+        assert opened.info.path == f"{tmp_path}/mine.jsonl"
+
+
 def test_a_file_that_could_not_be_made_is_tried_again(tmp_path: Path) -> None:
     """The message that failed is not in the session; the next one is, with everything before it."""
     session = new_session(tmp_path, title="t")

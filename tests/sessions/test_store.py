@@ -6,7 +6,7 @@ import pytest
 
 from tests.sessions.helpers import new_session, rows_of, texts, user
 from zutd.sessions.errors import SessionError, SessionInUse, SessionNotFound, SessionUnreadable
-from zutd.sessions.repair import repair
+from zutd.sessions.repair import repair, timezone
 from zutd.sessions.session import Session
 from zutd.sessions.store import Store
 
@@ -153,6 +153,14 @@ def test_repair_refuses_what_is_in_use_or_no_session(tmp_path: Path) -> None:
 
     with pytest.raises(SessionUnreadable, match="no header"):
         repair(path)
+
+
+def test_the_time_zone_of_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What TZ names, else the machine's zone or offset."""
+    monkeypatch.setenv("TZ", ":Asia/Tokyo")
+    assert timezone() == "Asia/Tokyo"
+    monkeypatch.delenv("TZ")
+    assert timezone()
 
 
 def test_all_errors_are_session_errors() -> None:

@@ -218,6 +218,11 @@ def test_a_title_is_the_last_one_on_the_path() -> None:
     assert [tree.title(n) for n in range(1, 6)] == ["first", "first", "mine", "new", ""]
 
 
+def test_a_usage_row_of_another_shape_is_skipped() -> None:
+    """It is no checkpoint, and no error."""
+    assert tree_of(root(), line(2, 1, "usage", turn="none")).usage(2) is None
+
+
 def test_messages_come_in_pages() -> None:
     """``after`` and ``limit`` cut the path; a row that is no message will do for ``after``."""
     tree = tree_of(root(), said(2, 1, "a"), line(3, 2, "verdict"), said(4, 3, "b"), said(5, 4, "c"))

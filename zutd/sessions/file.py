@@ -27,7 +27,7 @@ _WAYS_OUT: Final = {
     errno.ENOSPC: "the disk is full; free some space and try again",
     errno.EDQUOT: "the disk quota is used up; free some space and try again",
     errno.EFBIG: "the file has reached the size limit of this process or file system; raise it, or start a new session",
-    errno.EROFS: "the file system is read-only; mount it for writing, or choose another ZUT_HOME",
+    errno.EROFS: "the file system is read-only; mount it for writing, or open the session read-only",
     errno.EACCES: "permission denied; check the owner and the mode of the file and its directory",
     errno.EPERM: "permission denied; check the owner and the mode of the file and its directory",
     errno.EIO: "the disk reports an input/output error; check it before you go on",
@@ -212,6 +212,8 @@ class SessionFile:
         """Close the file and let the lock go; waits for a :meth:`sync` in another thread."""
         with self._closing:
             if self._fd >= 0:
+                if not self.read_only:
+                    locks.release(self._fd)
                 os.close(self._fd)
                 self._fd = -1
                 self._broken = "it is closed"
@@ -221,7 +223,11 @@ class SessionFile:
 
 
 def _lock(path: Path, fd: int) -> None:
-    if not locks.take(fd):
+    try:
+        free = locks.take(fd)
+    except OSError as exc:
+        raise SessionUnreadable(str(path), f"it cannot be locked ({exc.strerror}); keep it on a local disk") from exc
+    if not free:
         raise SessionInUse(str(path), locks.holder(os.fstat(fd), locks.holders() or {}) or 0)
 
 

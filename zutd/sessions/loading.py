@@ -11,7 +11,7 @@ import attrs
 from zutd.frames.rows import Header
 from zutd.sessions.entries import RowError
 from zutd.sessions.tree import Tree
-from zutd.wire.codec import ProtocolError, decode_object, encode_frame, structure
+from zutd.wire.codec import ProtocolError, decode_object, structure
 
 FORMAT: Final = "zutd"
 VERSION: Final = 1
@@ -101,8 +101,3 @@ def _is_json(line: bytes) -> bool:
     except ProtocolError:
         return False
     return True
-
-
-def join(header: Header, rows: list[bytes]) -> bytes:
-    """The bytes of a session file."""
-    return b"\n".join([encode_frame(header), *rows, b""])

@@ -21,6 +21,11 @@ def take(fd: int) -> bool:
     return True
 
 
+def release(fd: int) -> None:
+    """Unlock, also for a child that is just being started and still shares the open file."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
 Holders = dict[tuple[int, int, int], int]
 """Device (major, minor) and inode of a locked file -> its holder's pid."""
 

@@ -16,7 +16,7 @@ from zutd.sessions.entries import RowError
 from zutd.sessions.errors import SessionUnreadable
 from zutd.sessions.file import SessionFile, write_whole
 from zutd.sessions.listing import stamp
-from zutd.sessions.loading import FORMAT, VERSION, LineError, load
+from zutd.sessions.loading import FORMAT, VERSION, load
 from zutd.sessions.names import FILE_NAME, canonical, file_name
 from zutd.sessions.rewrite import Mended, extract, mend, patch
 from zutd.sessions.tree import Tree
@@ -82,12 +82,8 @@ def repair(path: Path) -> Repaired:
 
 
 def _last_line(data: bytes) -> tuple[str, ...]:
-    """What strict reading finds in a file in which mending changed nothing."""
-    try:
-        loaded = load(data)
-    except LineError as exc:
-        return (str(exc),)
-    return ("the last line had no line end",) if loaded.unended else ()
+    """Whether a file in which mending changed nothing lacks its last line end."""
+    return ("the last line had no line end",) if load(data).unended else ()
 
 
 def _write_copy(path: Path, mended: Mended) -> Path:

@@ -68,8 +68,10 @@ class Numbers:
         at = bisect_left(self.old, old)
         return self.new[at] if at < len(self.new) else otherwise
 
-    def __contains__(self, old: int) -> bool:
+    def __contains__(self, old: int | None) -> bool:
         """Whether this old row has a new number."""
+        if old is None:
+            return False
         at = bisect_left(self.old, old)
         return at < len(self.old) and self.old[at] == old
 
@@ -196,14 +198,15 @@ class _Mender:
             return
         if entry.n > (old[-1] if old else 0) + 1:
             self.notes.append(f"line {number}: {entry.n - (old[-1] if old else 0) - 1} rows before it are missing")
-        if entry.parent is not None and entry.parent not in self._numbers:
-            self.notes.append(f"line {number}: row {entry.n} hung on lost row {entry.parent}, now on {parent}")
+        if entry.parent not in self._numbers and (entry.parent is not None or parent is not None):
+            self.notes.append(f"line {number}: row {entry.n} hung on row {entry.parent}, now on {parent}")
         self._numbers.add(entry.n, new)
 
     def _parent(self, entry: AnyEntry) -> int | None:
         if entry.parent is None and isinstance(entry, (BranchEntry, OtherEntry)):
             return None
-        nearest = self._numbers.at_or_before(entry.n - 1 if entry.parent is None else entry.parent)
+        wanted = entry.parent or 0
+        nearest = self._numbers.at_or_before(wanted if wanted > 0 else entry.n - 1)
         return nearest or (1 if len(self.tree) else None)
 
 

@@ -68,7 +68,7 @@ class Session:
         """
         started = datetime.now(UTC)
         tree = Tree(make_header(canonical(cwd), started=started))
-        chosen = (path or store.new_path(tree.header.cwd, tree.header.id, started)) if persist else None
+        chosen = (path or store.new_path(tree.header.cwd, tree.header.id, started)).absolute() if persist else None
         journal = Journal(chosen, waiting=begin(tree, title=_one_line(title)))
         return cls(store, Opened(tree=tree, journal=journal, repaired=()))
 
@@ -82,7 +82,7 @@ class Session:
         nothing, and opens what it can of a broken file. Raises :class:`SessionNotFound` (also for the branch),
         :class:`SessionInUse`, :class:`SessionBroken`, :class:`SessionUnreadable`, :class:`SessionWriteError`.
         """
-        session = cls(store, open_file(path, read_only=read_only, cwd=canonical(cwd)))
+        session = cls(store, open_file(path.absolute(), read_only=read_only, cwd=canonical(cwd)))
         try:
             if branch:
                 session.show(branch) if read_only else session.switch(branch)
