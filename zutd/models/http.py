@@ -125,6 +125,8 @@ class HttpClient:
                 self._client = await trio.to_thread.run_sync(self._make_client, abandon_on_cancel=True)
 
     def _make_client(self) -> "httpx.AsyncClient":
+        if not _host(self._endpoint.url):
+            raise ModelError(ErrorKind.REQUEST, f"{self._endpoint.provider}: the base URL is not valid")
         module = load()
         secure = self._endpoint.url.lower().startswith("https:")
         context: Any = secure and not self._endpoint.insecure and module.create_ssl_context()
@@ -184,12 +186,7 @@ class HttpClient:
 
     def _where(self) -> str:
         """Name the provider and the host, without what else a URL may hold."""
-        try:
-            parts = urlsplit(self._endpoint.url)
-            host = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
-        except ValueError:
-            host = "an invalid URL"
-        return f"{self._endpoint.provider} ({host})"
+        return f"{self._endpoint.provider} ({_host(self._endpoint.url)})"
 
 
 def load() -> Any:
@@ -249,6 +246,16 @@ def _streams(response: "httpx.Response") -> bool:
     return 200 <= response.status_code < 300 and not kind.startswith(("application/json", "text/html"))
 
 
+def _host(url: str) -> str:
+    """Give a URL's host and port; an empty string if it has none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    return f"{host}:{port}" if port else host
+
+
 def _proxy(url: str) -> str | None:
     """Find the proxy that the environment names for an https URL."""
     from urllib.request import getproxies_environment, proxy_bypass
@@ -265,6 +272,9 @@ def _reason(exc: BaseException) -> str:
     found = ""
     seen: BaseException | None = exc
     while seen is not None:
+        if isinstance(seen, BaseExceptionGroup):
+            seen = seen.exceptions[0]
+            continue
         found = (seen.strerror if isinstance(seen, OSError) and seen.strerror else str(seen)) or found
         seen = seen.__cause__ or seen.__context__
     return found

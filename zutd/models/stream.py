@@ -61,7 +61,7 @@ class StreamReader(abc.ABC, Generic[E]):
                     self._odd(data)
                 else:
                     take(event)
-                if self.want is Want.STOP:
+                if self.want is Want.STOP or self.want is Want.NOTHING:
                     return
         except EventTooLargeError as exc:
             self.fail(ModelError(ErrorKind.PROTOCOL, f"{self._provider}: {exc}"))
