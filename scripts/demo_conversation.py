@@ -88,20 +88,25 @@ def expect(truth: bool, what: str, found: object = "") -> None:
 
 
 def shorten(value: Any, room: int = 48) -> Any:
-    """A value for the eye: long texts cut, ids and paths by their telling end, a lone text block as its text."""
+    """A value for the eye: texts cut, what is empty left out, a lone item or text block as what is in it."""
     if isinstance(value, str):
-        if UUID.fullmatch(value):
-            return value[:8] + "…"
-        if value.count("/") > 1 and os.path.isabs(value):
-            return "…/" + os.path.basename(value)[:20]
-        return value if len(value) <= room else value[: room - 1] + "…"
+        return shorten_text(value, room)
     if isinstance(value, dict):
         if set(value) == {"type", "text"}:
-            return shorten(value["text"], room)
+            return shorten_text(value["text"], room)
         return {key: shorten(item, room) for key, item in value.items() if item not in (None, "")}
     if isinstance(value, list):
         return shorten(value[0], room) if len(value) == 1 else [shorten(item, room) for item in value]
     return value
+
+
+def shorten_text(text: str, room: int) -> str:
+    """A text cut to ``room`` characters, a uuid to its first part, a path to its last."""
+    if UUID.fullmatch(text):
+        return text[:8] + "…"
+    if text.count("/") > 1 and os.path.isabs(text):
+        return "…/" + os.path.basename(text)[:20]
+    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 def compact(value: Any) -> str:
