@@ -163,3 +163,26 @@ def test_a_directory_that_may_not_be_written_is_a_clear_error(tmp_path: Path) ->
     session.add_message(user("b"))
 
     assert texts(session.messages()) == ["b"]
+
+
+def test_a_file_cut_at_any_byte_opens_and_goes_on(tmp_path: Path) -> None:
+    """Whatever a crash left of it: every whole row is there, the next prompt works, and no byte was thrown away."""
+    with new_session(tmp_path) as session:
+        for text in ("eins", "zwei \u2028 \U0001f600", "drei"):
+            session.add_message(user(text))
+        assert session.path is not None
+        data = session.path.read_bytes()
+    for cut in range(len(data) + 1):
+        path = tmp_path / f"{cut}.jsonl"
+        path.write_bytes(data[:cut])
+        rows = data[: cut + 1].count(b"\n")  # a row that only lacks its end counts
+
+        with Session.open(Store(tmp_path), path) as opened:
+            assert opened.message_count() == max(rows - 2, 0)
+            opened.add_message(user("next"))
+        torn = path.with_name(path.name + ".torn-1")
+        kept = torn.read_bytes() if torn.exists() else b""
+        assert path.read_bytes().startswith(data[: cut - len(kept)])
+        assert data[cut - len(kept) : cut] == kept
+        with Session.open(Store(tmp_path), path) as opened:
+            assert (texts(opened.messages())[-1], opened.repaired) == ("next", ())
