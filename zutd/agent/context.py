@@ -4,8 +4,11 @@ The rows are never changed: what does not fit a provider is mended in the copy t
 depends on that message alone, so that the prefix of the next request is the same and caches hold.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
+
+import attrs
 
 from zutd.frames.blocks import Image, Message, Text, ToolCall, ToolResult, calls_of
 from zutd.frames.define import evolve
@@ -28,44 +31,52 @@ def build_messages(summary: str, messages: Sequence[Message]) -> tuple[Message, 
 SUMMARY_HEAD: Final = "The conversation so far was compacted. Its summary:\n\n"
 
 
+@attrs.define(eq=False)
+class _Answers:
+    """What answers the calls of one message: results by the call's place, and whatever came with them."""
+
+    results: dict[int, ToolResult] = attrs.Factory(dict)
+    activated: dict[str, None] = attrs.Factory(dict)
+    time: str = ""
+
+
 def _pair(messages: Sequence[Message]) -> list[Message]:
-    """Give every call one result: from the tool message behind it, else an error. Results without a call go.
-
-    A result belongs to the nearest earlier assistant message with an unanswered call of its id: ids come back.
-    """
+    """Put one tool message behind every message with calls; results that belong to no call go."""
+    answers = _match(messages)
     out: list[Message] = []
-    open_calls: list[ToolCall] = []
-    given: dict[int, ToolResult] = {}
-
-    def settle(time: str, activated: tuple[str, ...]) -> None:
-        if not open_calls:
-            return
-        results = [given.get(i) or interrupted(call) for i, call in enumerate(open_calls)]
-        out.append(Message(role="tool", content=tuple(results), time=time, activated_tools=activated))
-        open_calls.clear()
-        given.clear()
-
-    for message in messages:
+    for at, message in enumerate(messages):
         if message.role == "tool":
-            _match(message, open_calls, given)
-            if len(given) == len(open_calls):
-                settle(message.time, message.activated_tools)
             continue
-        settle(message.time, ())
         out.append(_clean(message))
-        open_calls.extend(calls_of(message))
-    settle(messages[-1].time if messages else "", ())
+        calls = calls_of(message)
+        if calls:
+            out.append(_answer(calls, answers.get(at) or _Answers(time=message.time)))
     return out
 
 
-def _match(message: Message, calls: Sequence[ToolCall], given: dict[int, ToolResult]) -> None:
-    for block in message.content:
-        if not isinstance(block, ToolResult):
-            continue
-        for i, call in enumerate(calls):
-            if i not in given and call.id == block.call_id:
-                given[i] = project(block)
-                break
+def _answer(calls: Sequence[ToolCall], answers: _Answers) -> Message:
+    results = tuple(answers.results.get(place) or interrupted(call) for place, call in enumerate(calls))
+    return Message(role="tool", content=results, time=answers.time, activated_tools=tuple(answers.activated))
+
+
+def _match(messages: Sequence[Message]) -> dict[int, _Answers]:
+    """Find each result's call: of the nearest earlier message, the first one of its id that has none yet.
+
+    Ids come back, so the open calls of an id are a stack: pushed last to first, a message's first one is on top.
+    """
+    waiting: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    found: dict[int, _Answers] = {}
+    for at, message in enumerate(messages):
+        for place, call in reversed(list(enumerate(calls_of(message)))):
+            waiting[call.id].append((at, place))
+        for block in message.content:
+            if isinstance(block, ToolResult) and waiting[block.call_id]:
+                asked, place = waiting[block.call_id].pop()
+                answers = found.setdefault(asked, _Answers())
+                answers.results[place] = project(block)
+                answers.activated.update(dict.fromkeys(message.activated_tools))
+                answers.time = message.time
+    return found
 
 
 def interrupted(call: ToolCall) -> ToolResult:
