@@ -59,13 +59,18 @@ class HeadRow:
 
 @frame
 class MessageRow:
-    """One message of the conversation."""
+    """One message of the conversation.
+
+    A tool message may be written as several rows, one as each result comes: a row that ``continues`` adds its blocks
+    to the tool message before it on its path.
+    """
 
     tag: ClassVar[str] = "message"
     n: int
     parent: int | None
     time: str
     message: Message
+    continues: bool = False
 
 
 @frame

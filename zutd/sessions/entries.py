@@ -30,9 +30,10 @@ class Role(msgspec.Struct, gc=False):
 
 
 class MessageEntry(Entry, tag="message", gc=False):
-    """A message."""
+    """A message, or more results for the tool message before it."""
 
     message: Role
+    continues: bool = False
 
 
 class BranchEntry(Entry, tag="branch", gc=False):

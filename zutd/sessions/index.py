@@ -137,8 +137,13 @@ class Index:
         if isinstance(entry, MessageEntry):
             role = entry.message.role
             answer = entry.n if role == "assistant" else above.answer
-            return Node(parent, above.branch, above.count + 1, entry.n, answer, role, above.trail)
+            count = above.count + (not self._continues(entry, above))
+            return Node(parent, above.branch, count, entry.n, answer, role, above.trail)
         return self._place_value(entry, parent, above)
+
+    def _continues(self, entry: MessageEntry, above: Node) -> bool:
+        """Whether a row adds results to a tool message instead of being a message of its own."""
+        return entry.continues and entry.message.role == "tool" and self._nodes[above.last].role == "tool"
 
     def _place_branch(self, entry: BranchEntry, parent: int, above: Node) -> Node:
         if entry.id in self._branches:
@@ -242,6 +247,10 @@ class Index:
     def message_count(self, row: int) -> int:
         """The number of messages on the row's path."""
         return self._node(row).count
+
+    def last_role(self, row: int) -> str:
+        """Who speaks in the last message on the row's path, empty when there is none."""
+        return self._nodes[self._node(row).last].role
 
     def last(self, kind: str, row: int, owner: str = "") -> int:
         """The last row of a type on the row's path, 0 when there is none; also of types that we do not know.

@@ -60,6 +60,11 @@ class _Row(NamedTuple):
     time: str
     line: bytes
 
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a message of its own, and not more results for the one before it."""
+        return self.kind == "message" and not self.line.rstrip().endswith(b',"continues":true}')
+
     def json(self) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(self.line)
         return value
@@ -205,7 +210,7 @@ def _count_back(rows: list[_Row]) -> tuple[str, int, int, str] | None:
     messages = branches = 0
     title: str | None = None
     for row in reversed(rows):
-        if row.kind == "message":
+        if row.is_message:
             messages += 1
         elif row.kind == "branch":
             branches += 1
@@ -235,7 +240,7 @@ def _count_all(rows: list[_Row]) -> tuple[str, int, int, str]:
     messages, titles = 0, list[str]()
     on_path = tips.get(active)
     while on_path:
-        messages += on_path.kind == "message"
+        messages += on_path.is_message
         if on_path.kind == "title" or (on_path.kind == "branch" and on_path.json().get("title")):
             titles.append(str(on_path.json()["title"]))
         on_path = by_number.get(on_path.parent)

@@ -154,8 +154,12 @@ class Session:
         return self._tree.place(entry, line)
 
     def add_message(self, message: Message) -> int:
-        """Append a message; gives its row. Raises :class:`SessionWriteError`."""
-        row = self._write(MessageRow(**self._place(), message=message), lasting=True)
+        """Append a message; gives its row. A tool message behind another one continues it.
+
+        Raises :class:`SessionWriteError`.
+        """
+        continues = message.role == "tool" and self._tree.last_role(self._tree.tip()) == "tool"
+        row = self._write(MessageRow(**self._place(), message=message, continues=continues), lasting=True)
         self._tree.remember(row, message)
         return row
 

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from zutd.frames.blocks import Message, calls_of
-from zutd.frames.define import ABSENT
+from zutd.frames.define import ABSENT, evolve
 from zutd.frames.rows import Header, HeadRow, UsageRow
 from zutd.frames.session import BranchInfo
 from zutd.sessions.entries import CompactionEntry, read_entry
@@ -45,7 +45,7 @@ class Tree(Index):
 
     def remember(self, row: int, message: Message) -> None:
         """Spare the reading of a message row that was just appended."""
-        self._read[row] = (message, True)
+        self._read[row] = self._joined(row, message, whole=True)
 
     # --- what holds at a row: all of these cost the same at any length -----------------------------------------------
 
@@ -127,14 +127,16 @@ class Tree(Index):
         The list is that of the last question, changed where the two paths differ: going on from there costs nothing,
         another branch costs what it does not share.
         """
-        thread, fresh = self._thread, []
+        thread = self._thread
+        fresh: list[int] = []
         last = self._node(row).last
         count = self._nodes[last].count
         while last:
             at = self._nodes[last].count
             if at <= len(thread) and thread[at - 1] == last:
                 break
-            fresh.append(last)
+            if at == count - len(fresh):  # else it is continued by the row that was taken before it
+                fresh.append(last)
             last = self._nodes[self._nodes[last].parent].last
         if fresh:
             del thread[count - len(fresh) :]
@@ -177,7 +179,26 @@ class Tree(Index):
         return entry if isinstance(entry, CompactionEntry) else None
 
     def _message(self, row: int) -> tuple[Message | None, bool]:
-        return self._read.get(row) or read_message(self.line(row))
+        known = self._read.get(row)
+        if known is not None:
+            return known
+        message, whole = read_message(self.line(row))
+        return (None, whole) if message is None else self._joined(row, message, whole=whole)
+
+    def _joined(self, row: int, message: Message, *, whole: bool) -> tuple[Message | None, bool]:
+        """The message that ends with a row: the row's own, behind the rows that it continues."""
+        above = self._nodes[self._nodes[row].parent].last
+        if not above or self._nodes[above].count != self._nodes[row].count:
+            return message, whole
+        earlier, all_of_it = self._message(above)
+        if earlier is None:
+            return message, False
+        joined = evolve(
+            message,
+            content=(*earlier.content, *message.content),
+            activated_tools=(*earlier.activated_tools, *message.activated_tools),
+        )
+        return joined, whole and all_of_it
 
     # --- where to fork -----------------------------------------------------------------------------------------------
 
@@ -210,11 +231,16 @@ class Tree(Index):
         """The tool message below ``row`` that answers the calls of message ``calling``, or ``row`` if there is none."""
         if not self._calls(calling):
             return row
+        answer, below = row, calling
         for later in range(row + 1, len(self._nodes)):
             node = self._nodes[later]
-            if node.role == "tool" and self._nodes[node.parent].last == calling and self._hangs_on(later, row):
-                return later
-        return row
+            if not node.role or self._nodes[node.parent].last != below or not self._hangs_on(later, row):
+                continue
+            if node.role == "tool" and (answer == row or node.count == self._nodes[answer].count):
+                answer = below = later
+            elif answer != row:
+                break
+        return answer
 
     def _hangs_on(self, row: int, upper: int) -> bool:
         while row > upper:
