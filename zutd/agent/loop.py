@@ -311,7 +311,8 @@ class TurnRunner:
     async def _take_answer(self, choice: Choice, answer: Answer) -> tuple[ToolCall, ...]:
         """Write the answer, show what guards let through, and say which calls it asks for."""
         ports = self._ports
-        held = self._stream is not None and ports.guards.holds_text
+        # As it was when the answer began: guards that come or go meanwhile must not make text appear twice, or never.
+        held = self._stream is not None and self._stream.held
         verdict_text: tuple[Block, ...] | None = answer.content
         if held:
             verdict_text = await self._guarded(answer.content)

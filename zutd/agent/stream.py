@@ -19,7 +19,7 @@ class Stream:
 
     def __init__(self, emit: Callable[[Any], None], *, hold: bool) -> None:
         self._emit = emit
-        self._hold = hold
+        self.held = hold
         self._text: list[str] = []
         self._blocks: list[Block] = []
         self.delivered = False
@@ -31,13 +31,13 @@ class Stream:
     def text(self, delta: str) -> None:
         """A piece of the answer."""
         self._text.append(delta)
-        if not self._hold:
+        if not self.held:
             self.delivered = True
             self._emit(TextDelta(delta=delta))
 
     def thinking(self, delta: str) -> None:
         """A piece of the reasoning."""
-        if not self._hold:
+        if not self.held:
             self._emit(ThinkingDelta(delta=delta))
 
     def call_started(self, id: str, name: str) -> None:
