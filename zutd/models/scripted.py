@@ -130,12 +130,13 @@ class _Play:
             self._close_text()
             self._kind = kind
         put = self._sink.text if kind is Text else self._sink.thinking
-        pieces = list(_cut(self._filled(text), step.chunk)) * step.repeat
-        for number, piece in enumerate(pieces, 1):
+        pieces = list(_cut(self._filled(text), step.chunk))
+        for number in range(step.repeat * len(pieces)):
+            piece = pieces[number % len(pieces)]
+            self._pieces.append(piece)
             put(piece)
-            if number % _BREATH == 0:
+            if number % _BREATH == _BREATH - 1:
                 await trio.lowlevel.checkpoint()
-        self._pieces += pieces
 
     def _filled(self, text: str) -> str:
         """Put what was said, and what the last tool answered, where the script wants it."""
