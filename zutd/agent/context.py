@@ -20,15 +20,49 @@ INTERRUPTED: Final = "interrupted; the outcome is unknown"
 _CUT: Final = "\n[... cut: {left} of {all} bytes are not shown ...]"
 
 
+SUMMARY_HEAD: Final = "The conversation so far was compacted. Its summary:\n\n"
+
+REACH: Final = 64
+"""How many messages behind its call a result may stand and still find it."""
+
+
 def build_messages(summary: str, messages: Sequence[Message]) -> tuple[Message, ...]:
     """Messages for a provider: pairs mended, results bounded, nothing empty; the summary first, where there is one."""
-    kept = [message for message in _pair(messages) if message.content]
-    if summary:
-        kept.insert(0, Message(role="user", content=(Text(text=SUMMARY_HEAD + summary),), time=""))
-    return tuple(kept)
+    return Preparation().build(summary, messages)
 
 
-SUMMARY_HEAD: Final = "The conversation so far was compacted. Its summary:\n\n"
+class Preparation:
+    """Builds messages for a provider again and again while the conversation grows at its end.
+
+    What no later message can change any more stays prepared, so that a step costs what is new, not what there is.
+    """
+
+    def __init__(self) -> None:
+        self._done: list[Message] = []
+        self._first: Message | None = None
+        self._last: Message | None = None
+        self._count = 0
+
+    def build(self, summary: str, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """See :func:`build_messages`."""
+        if not self._continues(messages):
+            self._done, self._count = [], 0
+        prepared = _pair(messages[self._count :])
+        final = len(prepared) - REACH
+        if final >= REACH:
+            self._done.extend(message for group in prepared[:final] for message in group)
+            self._count += final
+            self._first, self._last = messages[0], messages[self._count - 1]
+            prepared = prepared[final:]
+        head = (Message(role="user", content=(Text(text=SUMMARY_HEAD + summary),), time=""),) if summary else ()
+        return (*head, *self._done, *(message for group in prepared for message in group))
+
+    def _continues(self, messages: Sequence[Message]) -> bool:
+        """Whether the messages begin with those that are done: the same objects, in the same places."""
+        count = self._count
+        return count <= len(messages) and (
+            not count or (messages[0] is self._first and messages[count - 1] is self._last)
+        )
 
 
 @attrs.define(eq=False)
@@ -40,17 +74,16 @@ class _Answers:
     time: str = ""
 
 
-def _pair(messages: Sequence[Message]) -> list[Message]:
-    """Put one tool message behind every message with calls; results that belong to no call go."""
+def _pair(messages: Sequence[Message]) -> list[list[Message]]:
+    """What becomes of each message: itself, with one tool message behind it if it has calls; tool messages go."""
     answers = _match(messages)
-    out: list[Message] = []
+    out: list[list[Message]] = []
     for at, message in enumerate(messages):
-        if message.role == "tool":
-            continue
-        out.append(_clean(message))
+        group = [] if message.role == "tool" else [_clean(message)]
         calls = calls_of(message)
         if calls:
-            out.append(_answer(calls, answers.get(at) or _Answers(time=message.time)))
+            group.append(_answer(calls, answers.get(at) or _Answers(time=message.time)))
+        out.append([one for one in group if one.content])
     return out
 
 
@@ -60,7 +93,7 @@ def _answer(calls: Sequence[ToolCall], answers: _Answers) -> Message:
 
 
 def _match(messages: Sequence[Message]) -> dict[int, _Answers]:
-    """Find each result's call: of the nearest earlier message, the first one of its id that has none yet.
+    """Find each result's call: of the nearest earlier message within reach, the first of its id that has none yet.
 
     Ids come back, so the open calls of an id are a stack: pushed last to first, a message's first one is on top.
     """
@@ -72,6 +105,8 @@ def _match(messages: Sequence[Message]) -> dict[int, _Answers]:
         for block in message.content:
             if isinstance(block, ToolResult) and waiting[block.call_id]:
                 asked, place = waiting[block.call_id].pop()
+                if at - asked > REACH:
+                    continue
                 answers = found.setdefault(asked, _Answers())
                 answers.results[place] = project(block)
                 answers.activated.update(dict.fromkeys(message.activated_tools))

@@ -15,7 +15,7 @@ import trio
 from zutd.agent.asking import ask
 from zutd.agent.compaction import THRESHOLD, is_due
 from zutd.agent.compactor import CompactionError, Compactor
-from zutd.agent.context import build_messages
+from zutd.agent.context import Preparation
 from zutd.agent.ports import (
     Choice,
     Guards,
@@ -85,6 +85,7 @@ class Ports:
     """Everything the loop talks to.
 
     ``report`` takes an unexpected exception and gives its reference in the log; ``compacted`` is told of compactions.
+    ``preparation`` is kept from turn to turn, so that a long conversation costs no more than a short one.
     """
 
     journal: Journal
@@ -93,6 +94,7 @@ class Ports:
     emit: Callable[[Any], None]
     compacted: Callable[[], None]
     report: Callable[[BaseException], str]
+    preparation: Preparation = attrs.field(factory=Preparation)
 
 
 class _StopTurn(Exception):  # noqa: N818 - control flow, not an error
@@ -119,6 +121,7 @@ class TurnRunner:
         self._stream: Stream | None = None
         self._choice: Choice | None = None
         self._activated: list[str] = []
+        self._kept = 0
         self._opened = False
         self._compactor = Compactor(ports.journal, ports.emit, settings.retry, ports.compacted)
         self._usage: Usage = NO_USAGE
@@ -143,11 +146,9 @@ class TurnRunner:
 
     async def run(self, opening: UserMessage) -> Outcome:
         """Run the turn whose user message has been written. Raises nothing that belongs to the turn."""
-        emit = self._ports.emit
         try:
             with self._scope:
-                await self._ports.journal.sync()
-                emit(opening)
+                await self._open(opening)
                 await self._drive()
             if self._scope.cancelled_caught:
                 self._end_aborted()
@@ -172,6 +173,14 @@ class TurnRunner:
             code = "provider_error" if isinstance(exc, ModelError) else "internal"
             self._ports.emit(ErrorEvent(message=str(exc), code=code))
         return outcome
+
+    async def _open(self, opening: UserMessage) -> None:
+        try:
+            await self._ports.journal.sync()
+        except trio.Cancelled:
+            self._ports.emit(opening)  # aborted before it began, but the message is in the conversation
+            raise
+        self._ports.emit(opening)
 
     # --- the two nested loops
 
@@ -273,7 +282,7 @@ class TurnRunner:
         return Request(
             model=choice.info,
             system=self._ports.around.system_prompt(),
-            messages=build_messages(remembered.summary, remembered.messages),
+            messages=self._ports.preparation.build(remembered.summary, remembered.messages),
             tools=specs,
             hidden=hidden,
             reasoning=choice.reasoning,
@@ -332,6 +341,7 @@ class TurnRunner:
         if verdict_text is not None:
             self._show(verdict_text, message.time, n, held=held)
         calls = self._turn.take_answer(message)
+        self._kept = 0
         for call in calls:
             owner = self._owner(call.name)
             ports.emit(ToolCallEvent(id=call.id, name=call.name, args=call.args, extension=owner))
@@ -366,22 +376,25 @@ class TurnRunner:
     # --- running tools
 
     async def _act(self) -> None:
+        self._keep_results()  # a cut-off answer has them already
         while (call := self._turn.next_call()) is not None:
             if self._ports.around.has_steering():
-                self._keep(self._turn.fill(SKIPPED))
-                break
-            result = await self._run_call(call)
-            self._turn.give(result)
-            self._keep((result,))
+                self._turn.fill(SKIPPED)
+            else:
+                self._turn.give(await self._run_call(call))
+            self._keep_results()
         self._turn.collect()
 
-    def _keep(self, results: tuple[ToolResult, ...]) -> None:
+    def _keep_results(self) -> None:
         """Write results as soon as they are there, then tell of them."""
-        if not results:
+        fresh = self._turn.results[self._kept :]
+        if not fresh:
             return
-        activated, self._activated = tuple(self._activated), []
-        self._ports.journal.add_message(Message(role="tool", content=results, time=now(), activated_tools=activated))
-        for result in results:
+        message = Message(role="tool", content=fresh, time=now(), activated_tools=tuple(self._activated))
+        self._ports.journal.add_message(message)
+        self._kept += len(fresh)
+        self._activated.clear()
+        for result in fresh:
             self._tell_result(result)
 
     def _tell_result(self, result: ToolResult) -> None:
@@ -477,14 +490,15 @@ class TurnRunner:
         try:
             self._end("error")
         except JournalError:
-            # The disk refuses rows: the calls' results are told, and made up again when the file is next read.
+            # The disk refuses rows: what is not on record is not told either, and is made up when the file is read.
             self._turn.fill(ABORTED)
             self._settle()
             self._turn.end("error")
 
     def _end(self, outcome: Outcome) -> None:
         if self._turn.phase is Phase.ACTING:
-            self._keep(self._turn.fill(ABORTED))
+            self._turn.fill(ABORTED)
+            self._keep_results()
         self._settle()
         self._turn.end(outcome)
 

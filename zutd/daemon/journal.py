@@ -8,6 +8,7 @@ import trio
 
 from zutd.agent.ports import JournalError, Remembered, StateRefusedError
 from zutd.frames.blocks import NO_USAGE, Message, Usage, add_usage
+from zutd.frames.define import evolve
 from zutd.frames.verdicts import Record
 from zutd.sessions.errors import SessionError, StateTooLarge
 from zutd.sessions.session import Session
@@ -24,42 +25,78 @@ def _mapped() -> Iterator[None]:
 
 
 class SessionJournal:
-    """Writes to whichever session is open now; ``session`` gives it."""
+    """Writes to whichever session is open now; ``session`` gives it.
+
+    The context of the branch is kept in memory while it grows at its end, so that a step costs what is new. Whatever
+    else happens to the session (fork, switch, compaction, another session) shows in its tip, and it is read again.
+    """
 
     def __init__(self, session: Callable[[], Session]) -> None:
         self._session = session
+        self._at: tuple[Session, int] | None = None
+        self._summary = ""
+        self._messages: list[Message] = []
+        self._rows: list[int] = []
+        self._activated: set[str] = set()
+
+    def _write(self, change: Callable[[Session], Any], message: Message | None = None) -> Any:
+        """Append rows; what is kept in memory follows when it was up to date."""
+        session = self._session()
+        current = self._at == (session, session.tip)
+        with _mapped():
+            written = change(session)
+        if current:
+            self._at = (session, session.tip)
+            if message is not None:
+                self._follow(written, message)
+        return written
+
+    def _follow(self, row: int, message: Message) -> None:
+        self._activated.update(message.activated_tools)
+        if message.role == "tool" and self._messages and self._messages[-1].role == "tool":
+            before = self._messages[-1]
+            joined = (*before.content, *message.content)
+            self._messages[-1] = evolve(
+                message, content=joined, activated_tools=(*before.activated_tools, *message.activated_tools)
+            )
+            self._rows[-1] = row
+        else:
+            self._messages.append(message)
+            self._rows.append(row)
 
     def add_message(self, message: Message) -> int:
         """Append a message."""
-        with _mapped():
-            return self._session().add_message(message)
+        row: int = self._write(lambda session: session.add_message(message), message)
+        return row
 
     def add_state(self, extension: str, state: Any) -> None:
         """Append an extension's state."""
-        with _mapped():
-            self._session().add_state(extension, state)
+        self._write(lambda session: session.add_state(extension, state))
 
     def add_usage(self, turn: Usage) -> Usage:
         """Append a turn's usage; the session's total."""
         total = add_usage(self.total_usage(), turn)
-        with _mapped():
-            self._session().add_usage(turn, total)
+        self._write(lambda session: session.add_usage(turn, total))
         return total
 
     def add_records(self, records: Sequence[Record]) -> None:
         """Append what interceptors decided."""
-        with _mapped():
-            for record in records:
-                self._session().add_verdict(
-                    extension=record.extension,
-                    event=record.event,
-                    decision=record.decision,
-                    latency_ms=record.latency_ms,
-                    tool_id=record.tool_id,
-                    timed_out=record.timed_out,
-                    args_digest_before=record.digest_before,
-                    args_digest_after=record.digest_after,
-                )
+        for record in records:
+            self._add_record(record)
+
+    def _add_record(self, record: Record) -> None:
+        self._write(
+            lambda session: session.add_verdict(
+                extension=record.extension,
+                event=record.event,
+                decision=record.decision,
+                latency_ms=record.latency_ms,
+                tool_id=record.tool_id,
+                timed_out=record.timed_out,
+                args_digest_before=record.digest_before,
+                args_digest_after=record.digest_after,
+            )
+        )
 
     def add_compaction(
         self, *, summary: str, first_kept: int, tokens_before: int, tokens_after: int, reason: str
@@ -76,13 +113,19 @@ class SessionJournal:
 
     def remembered(self) -> Remembered:
         """The context of the active branch."""
-        with _mapped():
-            context = self._session().context()
+        session = self._session()
+        if self._at != (session, session.tip):
+            with _mapped():
+                context = session.context()
+            self._summary = context.summary or ""
+            self._messages, self._rows = list(context.messages), list(context.rows)
+            self._activated = set(context.activated_tools)
+            self._at = (session, session.tip)
         return Remembered(
-            summary=context.summary or "",
-            messages=context.messages,
-            rows=context.rows,
-            activated_tools=frozenset(context.activated_tools),
+            summary=self._summary,
+            messages=tuple(self._messages),
+            rows=tuple(self._rows),
+            activated_tools=frozenset(self._activated),
         )
 
     def total_usage(self) -> Usage:

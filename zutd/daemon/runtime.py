@@ -15,6 +15,7 @@ import attrs
 import trio
 
 from zutd.agent.compaction import context_tokens
+from zutd.agent.context import Preparation
 from zutd.agent.loop import LoopSettings, Ports, TurnRunner
 from zutd.agent.ports import Choice, Incoming, JournalError
 from zutd.agent.prompt import system_prompt
@@ -72,6 +73,7 @@ class Runtime:
         self.models = ModelSwitch(settings, lambda text: log.warning("model", problem=text))
         self.journal = SessionJournal(lambda: self.session)
         self.queue = PromptQueue()
+        self._preparation = Preparation()
         self.capabilities: set[str] = set()
         self._builtin: tuple[Tool, ...] = builtin_tools(
             allowed=settings.tools, bash_max_timeout=settings.bash_max_timeout, watcher=watcher
@@ -249,6 +251,7 @@ class Runtime:
             emit=lambda event: self.hub.emit(event, turn_id),
             compacted=self._compacted,
             report=self.report,
+            preparation=self._preparation,
         )
         settings = LoopSettings(
             cwd=Path(self.settings.cwd),

@@ -130,6 +130,11 @@ class Session:
         return self._tree.info(path=str(self.path or ""))
 
     @property
+    def tip(self) -> int:
+        """The last row of the active branch; it changes with everything that can change what the session says."""
+        return self._tree.tip()
+
+    @property
     def title(self) -> str:
         """The title at the tip of the active branch."""
         return self._tree.title(self._tree.tip())
