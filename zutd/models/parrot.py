@@ -13,6 +13,8 @@ from zutd.models.base import Request
 from zutd.models.script import Call, Step
 
 _LONGEST_QUOTE = 400
+_SECONDS = 60
+"""What a command may take: the bash tool wants to be told."""
 
 _CALL = re.compile(
     r"\b(?:call|use)\s+(?:the\s+)?(?:tool\s+)?[`\"']?(?P<name>[A-Za-z0-9_-]{1,64})[`\"']?(?:\s+tool)?"
@@ -96,7 +98,7 @@ def _read_or_run(said: str, offered: list[str]) -> list[Call]:
     if "read" in offered and (match := _READ.fullmatch(said)):
         return [Call(name="read", args={"path": match["path"]})]
     if "bash" in offered and (match := _RUN.fullmatch(said)):
-        return [Call(name="bash", args={"command": match["command"].strip()})]
+        return [Call(name="bash", args={"command": match["command"].strip(), "timeout": _SECONDS})]
     return []
 
 
