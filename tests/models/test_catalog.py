@@ -199,3 +199,12 @@ def test_the_table_of_providers_is_sound() -> None:
         assert row.url.startswith("http")
         assert row.keys or not row.needs_key
         assert row.needs_key == row.url.startswith("https:")
+
+
+def test_the_reference_tells_every_provider() -> None:
+    """Its name and where its key comes from stand in the documentation."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "models.md").read_text("utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for name, row in PROVIDERS.items():
+        assert all(f"`{key}`" in rows[name] for key in row.keys if row.needs_key)
+        assert f"`{row.wire}`" in rows[name]

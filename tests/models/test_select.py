@@ -133,8 +133,8 @@ def test_a_base_url_with_a_key_or_a_provider_or_a_wire() -> None:
     assert chosen(base_url="http://x", provider="anthropic", model="claude-sonnet-4-5")[1].price_input == 3.0
 
 
-def test_what_only_the_official_server_knows_is_not_sent_elsewhere() -> None:
-    """The same provider at another URL is treated as any server."""
+def test_a_gateway_to_a_provider_gets_what_its_models_want() -> None:
+    """But not the key of the provider's own cache, which only the official server knows."""
 
     async def main(url: str) -> None:
         model, info = chosen(base_url=url, provider="openai", model="gpt-5")
@@ -144,7 +144,7 @@ def test_what_only_the_official_server_knows_is_not_sent_elsewhere() -> None:
     with ModelServer() as server:
         trio.run(main, server.url + "/v1")
     assert "prompt_cache_key" not in server.requests[0].body
-    assert "max_tokens" in server.requests[0].body
+    assert "max_completion_tokens" in server.requests[0].body
 
 
 def test_headers_of_the_user_are_sent() -> None:

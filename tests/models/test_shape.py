@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.models.helpers import call, info, picture, result, say
+from tests.models.helpers import ask, call, info, picture, result, say
 from zutd.models import reasoning, shape
 from zutd.models.base import ErrorKind, ModelError
 from zutd.models.openai_body import SHORT_IDS
@@ -145,6 +145,14 @@ def test_a_level_that_is_none_is_refused_with_the_names() -> None:
     """A typing error is told."""
     with pytest.raises(ValueError, match="no reasoning level 'hihg'; there are off, minimum"):
         reasoning.level("hihg")
+
+
+def test_a_request_for_a_level_that_is_none_fails_as_a_request() -> None:
+    """Aliases are understood; nonsense is the user's mistake, not a fault of ours."""
+    assert reasoning.wanted(ask("x", reasoning="minimal")) == "minimum"
+    with pytest.raises(ModelError, match="no reasoning level 'hihg'") as caught:
+        reasoning.wanted(ask("x", reasoning="hihg"))
+    assert caught.value.kind is ErrorKind.REQUEST
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def _thinking(request: Request) -> Json:
     model = request.model
     size = shape.prompt_bytes(request.system, request.messages)
     cap = shape.output_cap(model, request.max_output, size)
-    level = request.reasoning if model.reasoning else "off"
+    level = reasoning.wanted(request) if model.reasoning else "off"
     if model.thinking == "always":
         wanted = "minimum" if level == "off" else level
         return {"max_tokens": cap, "output_config": {"effort": reasoning.effort(model, wanted)}}

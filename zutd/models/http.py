@@ -41,7 +41,7 @@ class Want(enum.Enum):
     STOP = "stop"  # the stream is broken, do not read on
 
 
-_PATIENCE = {Want.TAIL: 5.0, Want.NOTHING: 0.05, Want.STOP: -math.inf}
+_PATIENCE = {Want.TAIL: 5.0, Want.NOTHING: 0.2, Want.STOP: -math.inf}
 """Seconds to wait for the rest of a stream of which nothing more is needed."""
 
 

@@ -60,7 +60,7 @@ def _cap(request: Request, quirks: Quirks) -> Json:
 def _effort(request: Request, quirks: Quirks) -> Json:
     model = request.model
     known = bool(model.levels) or (quirks.effort and model.reasoning)
-    word = reasoning.effort(model, request.reasoning) if known else ""
+    word = reasoning.effort(model, reasoning.wanted(request)) if known else ""
     return {"reasoning_effort": word} if word else {}
 
 

@@ -4,7 +4,7 @@ A user may ask for any level of any model; the nearest one that the model has is
 near ones the higher.
 """
 
-from zutd.models.base import ModelInfo
+from zutd.models.base import ErrorKind, ModelError, ModelInfo, Request
 
 LEVELS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
@@ -39,26 +39,34 @@ def level(name: str) -> str:
     return found
 
 
-def nearest(wanted: str, available: tuple[str, ...]) -> str:
-    """Give the level of ``available`` that is nearest to ``wanted``; ties go up."""
-    rank = LEVELS.index(wanted)
-    return min(available, key=lambda name: (abs(LEVELS.index(name) - rank), -LEVELS.index(name)))
+def wanted(request: Request) -> str:
+    """Give the level that a request asks for. Raises :class:`ModelError` if there is none of that name."""
+    try:
+        return level(request.reasoning)
+    except ValueError as exc:
+        raise ModelError(ErrorKind.REQUEST, str(exc)) from None
 
 
-def effort(model: ModelInfo, wanted: str) -> str:
+def nearest(name: str, available: tuple[str, ...]) -> str:
+    """Give the level of ``available`` that is nearest to ``name``; ties go up."""
+    rank = LEVELS.index(name)
+    return min(available, key=lambda one: (abs(LEVELS.index(one) - rank), -LEVELS.index(one)))
+
+
+def effort(model: ModelInfo, name: str) -> str:
     """Give the provider's word for a level, or an empty string when nothing should be said.
 
     ``off`` has a word only if the model names one.
     """
     words = dict(model.levels or EFFORTS)
-    if wanted == "off":
+    if name == "off":
         return words.get("off", "")
-    usable = tuple(name for name in words if name != "off" and words[name])
-    return words[nearest(wanted, usable)] if model.reasoning and usable else ""
+    usable = tuple(one for one in words if one != "off" and words[one])
+    return words[nearest(name, usable)] if model.reasoning and usable else ""
 
 
-def budget(wanted: str, most: int) -> int:
+def budget(name: str, most: int) -> int:
     """Give the tokens to reason with, at least :data:`SMALLEST_BUDGET`; 0 if ``most`` leaves no room for that."""
-    if wanted == "off" or most < SMALLEST_BUDGET:
+    if name == "off" or most < SMALLEST_BUDGET:
         return 0
-    return min(BUDGETS[wanted], most)
+    return min(BUDGETS[name], most)

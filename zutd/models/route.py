@@ -7,11 +7,12 @@ suggestions, and a key of the environment goes only to a provider that was named
 from collections.abc import Mapping
 from pathlib import Path
 
+from zutd.frames.define import evolve
 from zutd.models import credentials
 from zutd.models.base import Model, ModelInfo
 from zutd.models.catalog import Catalog, Entry, UnknownModelError, UnknownProviderError, assumed
 from zutd.models.http import Server
-from zutd.models.providers import ANTHROPIC, OPENAI, PLAIN, WIRES, Provider, Quirks, key_variable
+from zutd.models.providers import ANTHROPIC, OPENAI, WIRES, Provider, Quirks, key_variable
 from zutd.models.select import ModelChoiceError, Wish
 
 CUSTOM = "custom"
@@ -36,7 +37,9 @@ def connect(
         insecure=wish.insecure,
         idle=wish.idle,
     )
-    return _over(wish.wire or row.wire, server, row.quirks if url == row.url else PLAIN), entry.info
+    # a gateway to a provider passes on what its models want, but knows nothing of the provider's own cache
+    quirks = row.quirks if url == row.url else evolve(row.quirks, cache_key=False)
+    return _over(wish.wire or row.wire, server, quirks), entry.info
 
 
 def _at_url(wish: Wish, catalog: Catalog) -> tuple[Provider, Entry]:
