@@ -1,14 +1,18 @@
 """What a provider gets of any conversation: whole pairs, bounded results, nothing empty, a prefix that stays."""
 
+import random
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zutd.agent.context import (
     INTERRUPTED,
+    REACH,
     RESULT_LIMIT,
     SUMMARY_HEAD,
+    Preparation,
     build_messages,
     project,
 )
@@ -146,6 +150,41 @@ def test_activated_tools_and_the_time_stay_with_the_results() -> None:
     assert [one.call_id for one in results_of(tool)] == ["a", "b"]
     assert tool.activated_tools == ("x", "y")
     assert tool.time == "t2"
+
+
+def random_messages(seed: int, count: int) -> list[Message]:
+    """A long conversation of any shape."""
+    chance = random.Random(seed)
+    rows: list[Message] = []
+    for n in range(count):
+        ids = [chance.choice("abc") for _ in range(chance.randrange(3))]
+        kind = chance.choice(["user", "assistant", "tool", "tool"])
+        blocks: list[Block] = [Text(text=f"{n}")] if kind != "tool" else []
+        blocks += [call(one) for one in ids] if kind == "assistant" else []
+        blocks += [result(one, f"result {n}") for one in ids] if kind == "tool" else []
+        rows.append(message(kind, *blocks))
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_growing_is_the_same_as_building_anew(seed: int) -> None:
+    """What stays prepared while a conversation grows is what would be prepared of the whole."""
+    rows = random_messages(seed, 5 * REACH)
+    growing = Preparation()
+    chance = random.Random(seed)
+    at = 0
+    while at < len(rows):
+        at += chance.randrange(1, 9)
+        assert growing.build("so far", rows[:at]) == build_messages("so far", rows[:at])
+
+
+def test_another_branch_is_prepared_anew() -> None:
+    """Going back, and on another way, shows nothing of the way that was left."""
+    rows, other = random_messages(1, 3 * REACH), random_messages(2, 3 * REACH)
+    growing = Preparation()
+    growing.build("", rows)
+    for shown in (rows[:REACH], [*rows[:10], *other[10:]], other, rows):
+        assert growing.build("", shown) == build_messages("", shown)
 
 
 def test_a_summary_comes_first() -> None:
