@@ -103,13 +103,24 @@ def types(frames: list[dict[str, Any]]) -> list[str]:
     return [frame["type"] for frame in frames if frame["type"] != "response"]
 
 
-def alive(pid: int) -> bool:
-    """Whether a process runs (a zombie does not)."""
+def _stat(pid: int) -> list[str]:
+    """State, parent, group, session, ... of a process; empty when there is none."""
     try:
         stat = Path("/proc", str(pid), "stat").read_bytes()
     except OSError:
-        return False
-    return stat[stat.rindex(b")") + 2 :][:1] not in b"ZX"
+        return []
+    return stat[stat.rindex(b")") + 2 :].decode().split()
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    return _stat(pid)[:1] not in ([], ["Z"], ["X"])
+
+
+def children(pid: int) -> set[int]:
+    """The children of a process, zombies included."""
+    pids = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+    return {child for child in pids if _stat(child)[1:2] == [str(pid)]}
 
 
 def eventually(true: Callable[[], bool], seconds: float = 10.0) -> bool:
