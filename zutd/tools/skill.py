@@ -1,0 +1,69 @@
+"""The tool ``skill``: gives the model the text of a skill by its name."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from zutd.tools.arguments import check_arguments
+from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
+
+
+class Readable(Protocol):
+    """What the tool needs of a skill."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is for."""
+        ...
+
+    @property
+    def directory(self) -> str:
+        """Where its files are."""
+        ...
+
+    @property
+    def body(self) -> str:
+        """Its text."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class SkillTool:
+    """Looks skills up in ``skills``, which is asked at each call: extensions bring theirs late."""
+
+    skills: Callable[[], Mapping[str, Readable]]
+    name: str = "skill"
+    description: str = "Read a skill: instructions for a kind of work, with the directory of its files."
+    side_effects: bool = False
+    extension: str = ""
+    deferred: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """One argument: the name."""
+        return {
+            "type": "object",
+            "properties": {"name": {"type": "string", "description": "the skill's name"}},
+            "required": ["name"],
+            "additionalProperties": False,
+        }
+
+    async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:  # noqa: ARG002 - a Tool's shape
+        """Give the skill's text. Raises ToolError for a name that there is not."""
+        check_arguments(self.name, self.schema, args)
+        wanted = args["name"]
+        skills = self.skills()
+        skill = skills.get(wanted)
+        if skill is None:
+            near = difflib.get_close_matches(wanted, skills, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(skills) or 'none'}"
+            raise ToolError(f"there is no skill {wanted!r}{hint}")
+        text = f"Skill {skill.name}: {skill.description}\nDirectory: {skill.directory}\n\n{skill.body}"
+        return text_output(text, details={"name": skill.name, "directory": skill.directory})
