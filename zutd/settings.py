@@ -42,6 +42,8 @@ class Settings:
     max_steps: int = 0
     system_prompt: str = ""
     append_system_prompt: tuple[str, ...] = ()
+    context_files: bool = True
+    skills: bool = True
     tools: tuple[str, ...] | None = None
     bash_max_timeout: int = 600
     # extensions

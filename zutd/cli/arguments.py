@@ -86,6 +86,8 @@ def _add_agent(group: Any) -> None:
     group.add_argument("--no-tools", action="store_true", help="no built-in tools")
     group.add_argument("--system-prompt", default="", metavar="TEXT", help="instead of the built-in one")
     group.add_argument("--append-system-prompt", action="append", default=[], metavar="TEXT", help="after it; repeat")
+    group.add_argument("-nc", "--no-context-files", action="store_true", help="do not read AGENTS.md files")
+    group.add_argument("--no-skills", "--no-skill", action="store_true", help="do not look for skills")
     group.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="what stderr is told")
 
 

@@ -122,6 +122,8 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         tools=_tools(args),
         system_prompt=args.system_prompt,
         append_system_prompt=tuple(args.append_system_prompt),
+        context_files=not args.no_context_files,
+        skills=not args.no_skills,
         explicit_extensions=tuple(os.path.abspath(path) for path in args.ext),
         search_extensions=not args.no_ext,
         trust_project=args.trust_project,

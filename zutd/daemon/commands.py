@@ -61,7 +61,7 @@ def _hello(daemon: Daemon, command: c.HelloCommand) -> c.HelloReply:
     runtime.capabilities.update(name for name in command.capabilities if name in CAPABILITIES)
     runtime.tools_changed()
     if command.trust_project:
-        runtime.host.trust_project()
+        runtime.trust_project()
     from zutd import __version__
 
     provider, model = runtime.models.names()
@@ -109,6 +109,9 @@ def _get_state(daemon: Daemon, _: c.GetState) -> c.StateReply:
         panels=chrome.panels,
         notes=chrome.notes,
         pending=(),
+        instructions=runtime.briefing.instructions.files,
+        left_out=(*runtime.briefing.instructions.left_out, *runtime.briefing.skills.problems),
+        ext_events_dropped=runtime.events_dropped,
         epoch=runtime.hub.epoch,
         seq=runtime.hub.seq,
     )
@@ -368,7 +371,15 @@ def _get_ext_state(daemon: Daemon, command: c.GetExtState) -> c.ExtStateReply:
 
 
 def _get_commands(daemon: Daemon, _: c.GetCommands) -> c.CommandsReply:
-    return c.CommandsReply(commands=daemon.runtime.host.commands())
+    runtime = daemon.runtime
+    commands = runtime.host.commands()
+    taken = {view.name.lower() for view in commands}
+    skills = tuple(
+        c.CommandView(name=skill.name, description=skill.description, source="skill")
+        for skill in runtime.briefing.skills.by_name.values()
+        if skill.name.lower() not in taken
+    )
+    return c.CommandsReply(commands=(*commands, *skills))
 
 
 async def _invoke_command(daemon: Daemon, command: c.InvokeCommand) -> c.InvokeReply:

@@ -18,14 +18,15 @@ from zutd.agent.compaction import context_tokens
 from zutd.agent.context import Preparation
 from zutd.agent.loop import LoopSettings, Ports, TurnRunner
 from zutd.agent.ports import Choice, Incoming, JournalError
-from zutd.agent.prompt import system_prompt
 from zutd.agent.views import view_usage
+from zutd.daemon.briefing import Briefing
 from zutd.daemon.errors import CommandError
 from zutd.daemon.hub import Hub, new_uuid
 from zutd.daemon.journal import SessionJournal
 from zutd.daemon.models import ModelSwitch
 from zutd.daemon.queue import PromptQueue, Queued, QueueFullError
 from zutd.extensions.host import CommandFailedError, Host, HostSettings
+from zutd.extensions.skills import expanded
 from zutd.frames.blocks import NO_USAGE, Image, Outcome, Usage
 from zutd.frames.client import InvokeReply, PromptReply
 from zutd.frames.events import (
@@ -48,6 +49,7 @@ from zutd.sessions.store import Store
 from zutd.settings import Settings
 from zutd.tools.base import Tool
 from zutd.tools.registry import builtin_tools, taken_names
+from zutd.tools.skill import SkillTool
 
 
 @attrs.define(eq=False)
@@ -78,6 +80,7 @@ class Runtime:
         self._builtin: tuple[Tool, ...] = builtin_tools(
             allowed=settings.tools, bash_max_timeout=settings.bash_max_timeout, watcher=watcher
         )
+        self._skill_tool = SkillTool(skills=lambda: self.briefing.skills.by_name)
         self.host = self._make_host(watcher)
         self._tools: tuple[Tool, ...] | None = None
         self._environment = child_environment(settings.environ)
@@ -89,13 +92,13 @@ class Runtime:
         self._extensions_ended = trio.Event()
         self._closing = False
         self.events_dropped = 0
-        self._system_prompt = system_prompt(
-            cwd=settings.cwd, replacement=settings.system_prompt, additions=settings.append_system_prompt
-        )
+        self.briefing = Briefing(settings, self.host.bundles)
 
     def _make_host(self, watcher: Watcher) -> Host:
         settings = self.settings
         names = frozenset(tool.name for tool in self._builtin)
+        if settings.skills:
+            names |= {self._skill_tool.name}
         return Host(
             HostSettings(
                 cwd=settings.cwd,
@@ -164,6 +167,12 @@ class Runtime:
         """Refuse what must not happen while a turn runs."""
         if self.busy:
             raise CommandError("busy", f"{what} has to wait until the running turn and the queue have ended")
+
+    def trust_project(self) -> None:
+        """The user trusts this directory: its extensions, instructions and skills count from now on."""
+        self.host.trust_project()
+        self.briefing.trust()
+        self._tools = None
 
     def announce(self, name: str) -> None:
         """Tell extensions of a session event, once they have been greeted."""
@@ -358,10 +367,15 @@ class Runtime:
         if "\n" in name:
             name, _, rest = prompt.text[1:].partition("\n")
             args = rest
-        if self.host.find_command(name.strip()) is None:
-            return job.runner.write_prompt(_incoming(prompt))
+        name = name.strip()
+        if self.host.find_command(name) is None:
+            skill = self.briefing.skills.by_name.get(name.removeprefix("skill:"))
+            incoming = _incoming(prompt)
+            if skill is not None:
+                incoming = attrs.evolve(incoming, text=expanded(skill, args))
+            return job.runner.write_prompt(incoming)
         try:
-            extension, response = await self.host.invoke(name.strip(), args)
+            extension, response = await self.host.invoke(name, args)
         except CommandFailedError as exc:
             raise CommandError("extension_error", str(exc)) from None
         text = self._carry_out(extension, response)
@@ -419,12 +433,13 @@ class Runtime:
     def tools(self) -> tuple[Tool, ...]:
         """Built-in tools and extensions' tools."""
         if self._tools is None:
-            self._tools = (*self._builtin, *self.host.tools())
+            skill = (self._skill_tool,) if self.briefing.skills.by_name else ()
+            self._tools = (*self._builtin, *skill, *self.host.tools())
         return self._tools
 
     def system_prompt(self) -> str:
         """The system prompt."""
-        return self._system_prompt
+        return self.briefing.text
 
     def take_steering(self) -> tuple[Incoming, ...]:
         """Messages for the running turn."""

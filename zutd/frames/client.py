@@ -257,7 +257,11 @@ class StartedReply:
 
 @frame
 class StateReply:
-    """Everything a frontend that has just attached needs to draw. ``queue`` and the rest are complete values."""
+    """Everything a frontend that has just attached needs to draw; all lists are complete.
+
+    ``instructions`` are the instruction files that the agent was given, ``left_out`` says which were not, and why;
+    ``ext_events_dropped`` counts events that were dropped before the frontend said who it is.
+    """
 
     tag: ClassVar[None] = None
     provider: str
@@ -278,6 +282,9 @@ class StateReply:
     panels: tuple[PanelView, ...]
     notes: tuple[NoteView, ...]
     pending: tuple[Any, ...]
+    instructions: tuple[str, ...]
+    left_out: tuple[str, ...]
+    ext_events_dropped: int
     epoch: str
     seq: int
 
