@@ -41,7 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
-        usage="zutd [options] [prompt ...]\n       zutd rpc [options]\n       zutd ext <list|doctor|trust|logs> ...",
+        usage="zutd [options] [prompt ...]\n       zutd rpc [options]\n       zutd ext <list|doctor|trust|logs> ...\n       zutd trust [DIR]",
     )
     parser.add_argument("prompt", nargs="*", help="the prompt; what is piped into stdin goes before it")
     parser.add_argument("-v", "--version", action="version", version=f"zutd {__version__}")

@@ -24,6 +24,10 @@ def main(argv: list[str] | None = None) -> int:
             from zutd.cli.ext import run_ext
 
             return run_ext(words[1:])
+        if words[:1] == ["trust"]:
+            from zutd.cli.trust import run_trust
+
+            return run_trust(words[1:])
         return _run(["--rpc", *words[1:]] if words[:1] == ["rpc"] else words)
     except UsageError as exc:
         complain(f"{exc}")
