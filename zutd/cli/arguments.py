@@ -18,6 +18,11 @@ zutd runs an LLM coding agent and its extensions without a screen of its own.
 Without a configured provider the built-in scripted model answers: good for trying things, no key needed.
 """
 
+USAGE: Final = """zutd [options] [prompt ...]
+       zutd rpc [options]
+       zutd ext COMMAND ...
+       zutd trust [DIR]"""
+
 EPILOG: Final = """\
 exit codes: 0 finished, 1 failed, 2 usage, 3 blocked by an extension, 4 a limit was reached,
 5 the session is in use or cannot be read, 130/143 stopped by a signal, 141 stdout was closed
@@ -41,7 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
-        usage="zutd [options] [prompt ...]\n       zutd rpc [options]\n       zutd ext <list|doctor|trust|logs> ...\n       zutd trust [DIR]",
+        usage=USAGE,
     )
     parser.add_argument("prompt", nargs="*", help="the prompt; what is piped into stdin goes before it")
     parser.add_argument("-v", "--version", action="version", version=f"zutd {__version__}")
