@@ -32,6 +32,9 @@ BEFORE_OPEN: Final = 256
 MERGE_AT: Final = 256 * 1024
 """Bytes that wait to be read before neighbouring deltas are joined."""
 
+MERGED_MOST: Final = 1024 * 1024
+"""Characters that one joined frame may hold: readers have a limit, and what is held back must count as waiting."""
+
 _MERGED_FIELD: Final[dict[type, str]] = {
     TextDelta: "delta",
     ThinkingDelta: "delta",
@@ -48,6 +51,7 @@ class Outgoing:
         self.dialect: Dialect | None = None
         self._held: Stamped | None = None
         self._pieces: list[str] = []
+        self._size = 0
         writer.on_drained = self.flush
 
     def send(self, value: Mapping[str, Any]) -> None:
@@ -68,15 +72,19 @@ class Outgoing:
     def _hold(self, stamped: Stamped, field: str) -> None:
         if self._held is not None and not _joins(self._held, stamped):
             self.flush()
+        piece = getattr(stamped.event, field)
         self._held = stamped
-        self._pieces.append(getattr(stamped.event, field))
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > MERGED_MOST:
+            self.flush()
 
     def flush(self) -> None:
         """Send what is held back."""
         held, self._held = self._held, None
         if held is None:
             return
-        text, self._pieces = "".join(self._pieces), []
+        text, self._pieces, self._size = "".join(self._pieces), [], 0
         joined = evolve(held.event, **{_MERGED_FIELD[type(held.event)]: text})
         self._put(self._line(Stamped(joined, held.seq, held.turn_id)), soon=True)
 
