@@ -11,7 +11,7 @@ from zutd.frames.client import ExtensionView
 from zutd.frames.events import ExtError
 
 _COLOURS: Final = {"ok": "green", "theme": "green", "warning": "yellow", "disabled": "dim", "shadowed": "dim"}
-_ERRORS: Final = frozenset({"failed", "gone"})
+_ERRORS: Final = frozenset({"failed", "gone", "restarting"})
 
 
 def run_doctor(
