@@ -248,7 +248,8 @@ class Runtime:
 
     def _run_next(self, job: Job) -> None:
         self._job = job
-        self._idle = trio.Event()
+        if self._idle.is_set():  # else whoever waits for the end goes on waiting: it is not idle between two prompts
+            self._idle = trio.Event()
         self._wake.set()
 
     def _runner(self, queued: Queued) -> TurnRunner:
