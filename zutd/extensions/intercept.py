@@ -30,7 +30,10 @@ _REFUSED_TEXT: Final = "message suppressed by extension guard"
 
 
 class ExtensionGoneError(Exception):
-    """The extension's process is gone, or does not read; the text says how it ended."""
+    """The extension cannot be asked: its process is gone, does not read, or the question is too long for a line.
+
+    The text says which, and how a process ended.
+    """
 
 
 @attrs.frozen(kw_only=True)

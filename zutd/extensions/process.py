@@ -123,8 +123,11 @@ class Child:
         """Queue a frame. Raises :class:`ExtensionGoneError`; a child that reads nothing is ended."""
         if self._writer is None or not self._greeted.is_set():
             raise ExtensionGoneError("it is not running")
+        line = to_line(frame)
+        if len(line) > EXTENSION_LIMIT:
+            raise ExtensionGoneError(f"a line of {len(line)} bytes is over the protocol's limit of {EXTENSION_LIMIT}")
         try:
-            self._writer.put(encode_frame(frame) + b"\n")
+            self._writer.put(line)
         except LinkFullError as exc:
             self.end(f"it does not read its stdin: {exc}")
             raise ExtensionGoneError(f"it does not read its stdin: {exc}") from None
@@ -158,7 +161,8 @@ class Child:
         process = self._process
         assert process is not None
         try:
-            await self._serve(process)
+            if not self._stopping.is_set():
+                await self._serve(process)
         finally:
             await self._clean_up(process)
         status = describe_exit(process.returncode)
@@ -314,6 +318,20 @@ class Child:
             return await call.wait()
         finally:
             self.calls.drop(call)
+
+
+def to_line(frame: Any) -> bytes:
+    """A frame as a line. It holds no line end but its last byte, not even one that only Unicode knows: the line
+    readers of some languages split at those.
+    """
+    data = encode_frame(frame)
+    for separator, escaped in _SEPARATORS:
+        if separator in data:
+            data = data.replace(separator, escaped)
+    return data + b"\n"
+
+
+_SEPARATORS: Final = tuple((char.encode(), f"\\u{ord(char):04x}".encode()) for char in "\u0085\u2028\u2029")
 
 
 def check_hello(line: bytes, name: str) -> Hello:
