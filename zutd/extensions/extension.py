@@ -5,6 +5,7 @@ answers, ready) are dealt with here; all others go to the host.
 """
 
 import os
+import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
@@ -12,11 +13,13 @@ from typing import Any, Final, Protocol, TypeVar
 import attrs
 import trio
 
+from zutd.extensions.diagnosis import Diagnosis, Stats, explain
 from zutd.extensions.intercept import ExtensionGoneError, Question
 from zutd.extensions.logfile import ExtensionLog
 from zutd.extensions.manifest import Found, Manifest, ManifestError, resolve_exec
 from zutd.extensions.process import Child, Ended, Launch
 from zutd.extensions.registry import Claims, CommandClaim, ToolClaim, check_command, check_tool
+from zutd.extensions.restart import Restarts
 from zutd.frames.extension import (
     EVENTS,
     INTERCEPTABLE,
@@ -47,27 +50,6 @@ READY_GRACE: Final = 3.0
 QUIET: Final = 0.25
 """Seconds of silence after a registration that count as ``ready``."""
 
-BACKOFF_FIRST: Final = 0.5
-BACKOFF_LAST: Final = 30.0
-RESTARTS_IN_A_ROW: Final = 5
-HEALTHY: Final = 30.0
-"""Seconds of life after which earlier crashes are forgotten."""
-
-WARNINGS: Final = 100
-WARNING_BYTES: Final = 2048
-SAMPLES: Final = 512
-
-
-@attrs.define(eq=False)
-class Stats:
-    """How an extension has behaved since the daemon began. Latencies are milliseconds, the last :data:`SAMPLES`."""
-
-    restarts: int = 0
-    missed_deadlines: int = 0
-    dropped_events: int = 0
-    intercepts: deque[float] = attrs.Factory(lambda: deque(maxlen=SAMPLES))
-    tools: deque[float] = attrs.Factory(lambda: deque(maxlen=SAMPLES))
-
 
 @attrs.frozen(kw_only=True)
 class Surroundings:
@@ -94,7 +76,7 @@ class Port(Protocol):
         """It is ready, for whatever reason it counts as such."""
         ...
 
-    def went(self, extension: "Extension", ended: Ended) -> None:
+    def went(self, extension: "Extension", exit_status: str) -> None:
         """Its child is gone."""
         ...
 
@@ -118,8 +100,7 @@ class Extension:
         self.log_path = extension_log(around.home, self.name)
         self.state = "starting"
         self.error = ""
-        self.warnings: deque[str] = deque(self.manifest.warnings, maxlen=WARNINGS)
-        self.stats = Stats()
+        self.diagnosis = Diagnosis(self.manifest.warnings)
         self.commands: list[CommandClaim] = []
         self.tools: list[ToolClaim] = []
         self.events: set[str] = set()
@@ -127,7 +108,7 @@ class Extension:
         self.settled = trio.Event()
         self._port = port
         self._around = around
-        self._log: ExtensionLog | None = None
+        self._restarts = Restarts()
         self._child: Child | None = None
         self._heard = trio.Event()
         self._ready = trio.Event()
@@ -156,9 +137,9 @@ class Extension:
         return self._child.queue_depth if self._child is not None else 0
 
     @property
-    def last_stderr(self) -> tuple[str, ...]:
-        """The last lines it wrote to stderr."""
-        return self._log.last_lines if self._log is not None else ()
+    def stats(self) -> Stats:
+        """How it has behaved."""
+        return self.diagnosis.stats
 
     @property
     def claims(self) -> Claims:
@@ -167,67 +148,67 @@ class Extension:
 
     def warn(self, message: str) -> None:
         """Keep a diagnostic, bounded, in memory and in its log."""
-        text = message if len(message) <= WARNING_BYTES else message[:WARNING_BYTES] + " ..."
-        self.warnings.append(text)
-        if self._log is not None:
-            self._log.note(text)
+        self.diagnosis.warn(message)
 
     # --- its life
 
     async def run(self) -> None:
-        """Keep it alive until it is stopped or given up. Returns then; the host goes on."""
+        """Keep it alive until it is stopped or given up. Returns then; the host goes on, whatever happens here."""
         try:
-            self._log = ExtensionLog(self.log_path)
+            log = self.diagnosis.open_log(self.log_path)
         except OSError as exc:
-            self._give_up("load", f"cannot open its log {self.log_path}: {exc.strerror}", "")
+            self._give_up("load", f"cannot open its log {self.log_path}: {exc.strerror}", log="")
             return
         try:
-            await self._keep_alive()
+            await self._keep_alive(log)
+        except Exception as exc:  # noqa: BLE001 - a fault of ours about one extension must not end the others
+            self.diagnosis.note("".join(traceback.format_exception(exc)))
+            self._forget()
+            self._give_up("runtime", f"internal error: {exc!r}; its log has the traceback")
+            self._port.went(self, "")
         finally:
             self.settled.set()
-            self._log.close()
+            log.close()
 
-    async def _keep_alive(self) -> None:
-        in_a_row = 0
-        while True:
+    async def _keep_alive(self, log: ExtensionLog) -> None:
+        while not self._stopping.is_set():
             began = trio.current_time()
-            ended = await self._live_once()
+            ended = await self._live_once(log)
             if ended is None:
                 return
             self._after(ended)
             if self._stopping.is_set():
                 return
-            if ended.error is not None and in_a_row == 0:
-                return  # it never worked: starting it again and again would not help
-            in_a_row = 1 if trio.current_time() - began >= HEALTHY else in_a_row + 1
-            if not self.manifest.restart:
-                self.state = "gone"
+            delay = self._restarts.after(trio.current_time() - began, came_up=ended.error is None)
+            if delay is None or not self.manifest.restart:
+                self._not_again(ended)
                 return
-            if in_a_row > RESTARTS_IN_A_ROW:
-                self._give_up("runtime", f"it crashed {in_a_row} times in a row and is not started again", "")
-                return
-            await self._back_off(in_a_row)
-            if self._stopping.is_set():
-                return
+            await self._back_off(delay)
+        self.state = "stopped"
 
-    async def _back_off(self, in_a_row: int) -> None:
+    async def _back_off(self, seconds: float) -> None:
         self.state = "restarting"
-        with trio.move_on_after(min(BACKOFF_FIRST * 2 ** (in_a_row - 1), BACKOFF_LAST)):
+        with trio.move_on_after(seconds):
             await self._stopping.wait()
-        self.stats.restarts += 1
+        self.stats.restarts += not self._stopping.is_set()
 
-    async def _live_once(self) -> Ended | None:
+    def _not_again(self, ended: Ended) -> None:
+        """It stays away: it never came up (which has been said), may not be started again, or crashed too often."""
+        if self.manifest.restart and self._restarts.crashes:
+            crashes = self._restarts.crashes
+            self._give_up("runtime", f"it crashed {crashes} times in a row ({_how(ended)}) and is not started again")
+
+    async def _live_once(self, log: ExtensionLog) -> Ended | None:
         """One child from start to end; None when it could not even be tried."""
-        assert self._log is not None
         try:
             launch = self._launch()
         except ManifestError as exc:
-            self._give_up("load", str(exc), "")
+            self._give_up("load", str(exc))
             return None
-        self._log.note(f"start {self.name} {self.manifest.version}".rstrip())
+        log.note(f"start {self.name} {self.manifest.version}".rstrip())
         self.state = "starting"
         self._ready, self._heard = trio.Event(), trio.Event()
-        child = self._child = Child(launch, self, self._log, self._around.watcher)
+        child = self._child = Child(launch, self, log, self._around.watcher)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._watch_ready)
@@ -252,42 +233,34 @@ class Extension:
         )
 
     def _after(self, ended: Ended) -> None:
-        """The child is gone: forget what it registered (not what it guards), tell the host."""
-        was_up = ended.error is None
-        self.commands.clear()
-        self.tools.clear()
-        self.events.clear()
-        if not self.fail_closed:
-            self.intercepts.clear()
+        """The child is gone: forget what it registered, say how it ended, tell the host."""
+        self._forget()
         self.state = "stopped" if ended.stopped else "gone"
-        if self._log is not None:
-            self._log.note(f"ended: {ended.exit_status}" + (f" ({ended.cause})" if ended.cause else ""))
+        self.diagnosis.note(f"ended: {_how(ended)}")
         if ended.error is not None:
             self._give_up(ended.error.stage, ended.error.message, ended.exit_status)
         elif not ended.stopped:
             self.error = f"extension exited: {_how(ended)}"
             self._port.complain(self, "runtime", self.error, ended.exit_status)
-        if was_up:
-            self._port.went(self, ended)
+        if ended.error is None:
+            self._port.went(self, ended.exit_status)
         self.settled.set()
 
-    def _give_up(self, stage: str, message: str, exit_status: str) -> None:
+    def _forget(self) -> None:
+        """What it registered is gone; what a guard guards that fails closed is not."""
+        self.commands.clear()
+        self.tools.clear()
+        self.events.clear()
+        if not self.fail_closed:
+            self.intercepts.clear()
+
+    def _give_up(self, stage: str, message: str, exit_status: str = "", *, log: str | None = None) -> None:
         self.state = "failed"
-        self.error = self._explain(message)
+        what = "is given up" if stage == "runtime" else "failed to start"
+        self.error = explain(self.found, what, message, self.log_path if log is None else log)
         self.settled.set()
-        if self._log is not None:
-            self._log.note(message)
+        self.diagnosis.note(message)
         self._port.complain(self, stage, self.error, exit_status)
-
-    def _explain(self, message: str) -> str:
-        """An error with everything its author needs: program, language, the error, directory, log."""
-        program = f"exec: {self.manifest.exec}"
-        if self.manifest.language:
-            program += f" ({self.manifest.language})"
-        lines = [program, f"error: {message}", f"directory: {self.found.directory}"]
-        if self._log is not None:
-            lines.append(f"stderr log: {self.log_path}")
-        return f"Extension {self.name} failed to start.\n\n" + "\n".join(f"  {line}" for line in lines)
 
     def stop(self) -> None:
         """Ask it to end, and do not start it again."""
@@ -331,9 +304,9 @@ class Extension:
         return self._port.hello_ack(self)
 
     def problem(self, message: str) -> None:
-        """A line was no frame."""
-        self.warn(message)
-        self._port.complain(self, "runtime", message)
+        """A line was no frame, or a frame that cannot be used."""
+        if told := self.diagnosis.problem(message):
+            self._port.complain(self, "runtime", told)
 
     def received(self, frame: Any) -> None:
         """A frame came after the handshake."""

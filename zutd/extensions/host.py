@@ -15,7 +15,7 @@ from zutd.extensions.chrome import Chrome
 from zutd.extensions.extension import Extension, Surroundings
 from zutd.extensions.intercept import ExtensionGoneError, guard_text, guard_tool_call, guard_turn_start
 from zutd.extensions.manifest import Found, discover, search_directories
-from zutd.extensions.process import HELLO_DEADLINE, Ended
+from zutd.extensions.process import HELLO_DEADLINE
 from zutd.extensions.registry import Claims, CommandClaim, Tables, assign
 from zutd.extensions.tool import ExtensionTool
 from zutd.extensions.trust import is_trusted, trusted
@@ -191,15 +191,16 @@ class Host:
             session=self._surface.session_info(),
         )
 
-    def registered(self, extension: Extension) -> None:
+    def registered(self, extension: Extension) -> None:  # noqa: ARG002 - whoever it is, others may win or lose by it
         """Names are given out anew: by precedence, whoever was quicker."""
         had = {name: owner for name, (owner, _) in self._tables.tools.items()}
-        before = self._tables.conflicts.get(extension.name, ())
+        before = self._tables.conflicts
         claims: Iterable[Claims] = (e.claims for e in self._ordered())
         self._tables = assign(claims, reserved=self._settings.reserved, builtin=self._settings.builtin)
-        for conflict in self._tables.conflicts.get(extension.name, ()):
-            if conflict not in before:
-                extension.warn(conflict)
+        for name, conflicts in self._tables.conflicts.items():
+            for conflict in conflicts:
+                if conflict not in before.get(name, ()):
+                    self._extensions[name].warn(conflict)
         if {name: owner for name, (owner, _) in self._tables.tools.items()} != had:
             self._surface.tools_changed()
 
@@ -209,11 +210,11 @@ class Host:
         if self._last_session_event is not None:
             self._tell_session(extension, self._last_session_event)
 
-    def went(self, extension: Extension, ended: Ended) -> None:
+    def went(self, extension: Extension, exit_status: str) -> None:
         """Its names are free, its chrome goes."""
         self.registered(extension)
         self.chrome.drop(extension.name)
-        self._emit(ExtExit(extension=extension.name, restarts=extension.stats.restarts, exit_status=ended.exit_status))
+        self._emit(ExtExit(extension=extension.name, restarts=extension.stats.restarts, exit_status=exit_status))
 
     def said(self, extension: Extension, frame: Any) -> None:
         """A frame for the user."""
@@ -391,14 +392,14 @@ class Host:
             events=tuple(sorted(extension.events)),
             intercepts=tuple(sorted(extension.intercepts)),
             conflicts=self._tables.conflicts.get(extension.name, ()),
-            warnings=tuple(extension.warnings),
+            warnings=tuple(extension.diagnosis.warnings),
             restarts=extension.stats.restarts,
             missed_deadlines=extension.stats.missed_deadlines,
             dropped_events=extension.stats.dropped_events,
             intercept_latency_ms=_latency(extension.stats.intercepts),
             tool_latency_ms=_latency(extension.stats.tools),
             queue_depth=extension.queue_depth,
-            last_stderr=extension.last_stderr,
+            last_stderr=extension.diagnosis.last_stderr,
             log=extension.log_path,
             error=extension.error,
         )
