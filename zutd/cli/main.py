@@ -19,6 +19,7 @@ STDIN_LIMIT: Final = 16 * 1024 * 1024
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; its exit code."""
     words = sys.argv[1:] if argv is None else argv
+    _fill_closed()
     try:
         if words[:1] == ["ext"]:
             from zutd.cli.ext import run_ext
@@ -38,6 +39,19 @@ def main(argv: list[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return 130
+
+
+def _fill_closed() -> None:
+    """Give the place of a standard stream that the caller closed to /dev/null, and not to a file of ours.
+
+    In the place of stdout it cannot be written to: an answer that nobody can read must fail.
+    """
+    for fd, (name, flags) in enumerate((("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, flags)
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
 
 
 def complain(text: str) -> None:
