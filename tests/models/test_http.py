@@ -146,8 +146,8 @@ def test_silence_in_the_middle_is_a_timeout() -> None:
 
 def test_a_slow_stream_that_goes_on_is_no_silence() -> None:
     """The time counts from the last byte, not from the first."""
-    with ModelServer([{"text": "abcdefgh", "split": 1, "gap": 0.05}]) as server:
-        assert trio.run(post, endpoint(server.url + PATH, idle=0.3)).want is Want.NOTHING
+    with ModelServer([{"text": "abcdefgh", "split": 1, "gap": 0.06}]) as server:
+        assert trio.run(post, endpoint(server.url + PATH, idle=0.45)).want is Want.NOTHING
 
 
 @pytest.mark.parametrize(("then", "seconds"), [(Want.NOTHING, 0.0), (Want.STOP, 0.0)])
