@@ -14,6 +14,7 @@ import trio
 
 from zutd.agent.views import view_message, view_usage
 from zutd.daemon.errors import CommandError
+from zutd.daemon.images import checked
 from zutd.daemon.runtime import Runtime
 from zutd.frames import client as c
 from zutd.frames.define import ABSENT
@@ -131,7 +132,7 @@ def _events_since(daemon: Daemon, command: c.EventsSince) -> c.EventsReply:
 def _prompt(daemon: Daemon, command: c.Prompt) -> c.PromptReply:
     return daemon.runtime.accept(
         command.message,
-        command.images,
+        checked(command.images, command.tag),
         prompt_id=command.prompt_id,
         when=command.when,
         literal=command.literal,
@@ -140,7 +141,11 @@ def _prompt(daemon: Daemon, command: c.Prompt) -> c.PromptReply:
 
 def _steer(daemon: Daemon, command: c.Steer) -> c.PromptReply:
     return daemon.runtime.accept(
-        command.message, command.images, prompt_id=command.prompt_id, when="steer", literal=True
+        command.message,
+        checked(command.images, command.tag),
+        prompt_id=command.prompt_id,
+        when="steer",
+        literal=True,
     )
 
 
