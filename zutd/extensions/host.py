@@ -107,6 +107,7 @@ class Host:
             hello_deadline=settings.hello_deadline,
         )
         self.chrome = Chrome(emit)
+        self._found = False
         self._all: tuple[Found, ...] = ()
         self._untrusted: tuple[Found, ...] = ()
         self._extensions: dict[str, Extension] = {}
@@ -130,6 +131,10 @@ class Host:
         self._nursery = None
 
     def _find(self) -> None:
+        """Read all manifests, once: when the host begins to run, or when somebody looks before that."""
+        if self._found:
+            return
+        self._found = True
         settings = self._settings
         search = search_directories(settings.cwd, settings.home) if settings.search else ()
         self._all = discover(settings.explicit, search)
@@ -371,6 +376,7 @@ class Host:
 
     def view(self) -> tuple[ExtensionView, ...]:
         """Every extension that was found, in order of precedence."""
+        self._find()
         running = {e.found.directory: e for e in self._extensions.values()}
         return tuple(
             self._view_running(running[found.directory]) if found.directory in running else self._view_found(found)
