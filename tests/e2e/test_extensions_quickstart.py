@@ -43,6 +43,15 @@ def test_quick_start_by_invoke_command(tmp_path: Path, hello_py: Path) -> None:
         assert daemon.finish() == 0
 
 
+def test_extensions_are_listed_from_the_first_line(tmp_path: Path, hello_py: Path) -> None:
+    """A frontend that asks before anything else is told which extensions there are."""
+    with Daemon(tmp_path) as daemon:
+        first = daemon.call("get_extensions")["extensions"]
+
+        assert [(e["name"], e["source"], e["directory"]) for e in first] == [("hello-py", "global", str(hello_py))]
+        assert first[0]["state"] in ("starting", "ready")
+
+
 def test_quick_start_by_prompt(tmp_path: Path, hello_py: Path) -> None:
     """``/hellopy`` as a prompt runs the command: the model sees the command's prompt, and there is one ``done``."""
     with Daemon(tmp_path) as daemon:
