@@ -132,6 +132,15 @@ def test_times_compare_as_times(tmp_path: Path) -> None:
     assert Store(tmp_path).newest("/else/where") is None
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", "yesterday", ""])
+def test_a_time_that_is_none_hides_nothing(tmp_path: Path, time: str) -> None:
+    """A time that cannot be put into UTC stays as it is; that file and all others are listed."""
+    put(tmp_path, BRANCH, time=time)
+    put(tmp_path, BRANCH)
+
+    assert sorted(s.started for s in listed(tmp_path)) == sorted([time, "2025-01-02T03:04:05.678Z"])
+
+
 def test_a_torn_or_unended_last_line_does_not_hide_a_session(tmp_path: Path) -> None:
     """A row that lacks only its LF counts, a torn one does not."""
     path = put(tmp_path, BRANCH, said(2, 1, "a"))

@@ -266,9 +266,9 @@ def utc(time: str) -> str:
         return time
     try:
         when = datetime.fromisoformat(time)
-    except ValueError:
+        return stamp(when if when.tzinfo else when.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):  # the first and the last day of the calendar have no neighbours
         return time
-    return stamp(when if when.tzinfo else when.replace(tzinfo=UTC))
 
 
 def stamp(when: datetime) -> str:
