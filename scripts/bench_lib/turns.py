@@ -1,0 +1,147 @@
+"""Rows about turns: a prompt, a long stream, steps with tools, and what extensions add to them."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from scripts.bench_lib.bench import Bench
+from scripts.bench_lib.daemon import Daemon, Spent, cpu_of
+from scripts.bench_lib.figures import Line, ms, ratio
+
+PROMPTS: Final = 40
+DELTAS: Final = 20_000
+STEPS: Final = 1_000
+ENDS: Final = 100
+"""So many of the first and of the last steps are compared."""
+
+ASKED: Final = 300
+ANSWERED: Final = b'{"type":"turn_end"'
+STARTED: Final = b'{"type":"tool_execution_started"'
+RESULT: Final = b'{"type":"tool_result"'
+QUESTION: Final = (
+    '{"type":"event_intercept","id":"c1","event":"tool_call","tool_id":"call_1","tool_name":"read",'
+    '"tool_args":{"path":"small.txt"}}'
+)
+CALL: Final = '{"type":"tool_call","id":"c1","name":"echo","args":{"text":"hello"}}'
+
+
+def prompt(bench: Bench) -> list[Line]:
+    """A prompt to its ``done``: one delta, the session on disk."""
+    spent: list[Spent] = []
+    for _ in range(bench.runs):
+        with bench.place() as place, Daemon(place, base_url=f"{bench.server}/text/1") as daemon:
+            daemon.first_reply()
+            daemon.prompt()  # the first one imports the HTTP client
+            spent += [daemon.prompt() for _ in range(PROMPTS)]
+    walls = sorted(s.wall for s in spent)
+    behind = f"90th percentile {walls[len(walls) * 9 // 10] * 1000:.3g} ms; cpu {ms(s.cpu for s in spent)}"
+    return [Line("prompt to done, one delta", median(walls) * 1000, "ms", 6, 4, behind)]
+
+
+def deltas(bench: Bench) -> list[Line]:
+    """Many text deltas through rpc, beside a bare reader of the same stream."""
+    ours: list[Spent] = []
+    theirs: list[Spent] = []
+    double: list[Spent] = []
+    once, twice = f"{bench.server}/text/{DELTAS}", f"{bench.server}/text/{DELTAS * 2}"
+    for _ in range(bench.runs):
+        with bench.place() as place:
+            _, wall, cpu = bench.bare("bare_reader.py", f"{once}/v1/chat/completions", "1", place=place)
+            theirs.append(Spent(wall, cpu))
+            ours.append(_long_answer(bench, once))
+            double.append(_long_answer(bench, twice))
+    walls, bares = [s.wall for s in ours], [s.wall for s in theirs]
+    cpu = ratio([s.cpu for s in ours], [s.cpu for s in theirs])
+    behind = f"{ms(walls)} to {ms(bares)}, {DELTAS / median(walls):,.0f} a second; cpu {cpu:.2f} x"
+    linear = [s.wall / 2 for s in double]
+    return [
+        Line("20,000 text deltas through rpc", ratio(walls, bares), "x bare reader", 1.5, 1.2, behind),
+        Line("the same, linear", ratio(linear, walls), "x, a delta of 40,000", 1.2, 1.1, f"{ms(linear)} for 20,000"),
+    ]
+
+
+def _long_answer(bench: Bench, url: str) -> Spent:
+    with bench.place() as place, Daemon(place, base_url=url) as daemon:
+        daemon.first_reply()
+        daemon.prompt()  # imports the HTTP client and connects, as the bare reader has when its clock starts
+        return daemon.prompt()
+
+
+def steps(bench: Bench) -> list[Line]:
+    """A step with a call of ``read``, and one of ``bash``, over many steps of one prompt."""
+    lines = []
+    for tool, must, aim in (("read", 5.0, 3.0), ("bash", 9.0, 6.0)):
+        taken, flat, cpu = [], [], []
+        for _ in range(max(bench.runs // 2, 1)):
+            spent, walls = _run_steps(bench, tool)
+            taken.append(median(walls))
+            cpu.append(spent / STEPS)
+            flat.append(median(walls[-ENDS:]) / median(walls[:ENDS]))
+        first = median(taken)
+        lines += [
+            Line(f"a step with {tool}", first * 1000, "ms", must, aim, f"cpu of the daemon {ms(cpu)} on average"),
+            Line(f"the same, flat over {STEPS:,}", median(flat), "x, last to first 100", 1.3, 1.15),
+        ]
+    return lines
+
+
+def _run_steps(bench: Bench, tool: str, *extensions: str, count: int = STEPS) -> tuple[float, list[float]]:
+    """CPU seconds of the daemon, and the seconds of each step, from a tool's result to the next one's."""
+    with bench.place() as place:
+        for role in extensions:
+            bench.add_extension(place, role, "extension.py", role)
+        with Daemon(place, base_url=f"{bench.server}/calls/{count}/{tool}") as daemon:
+            daemon.first_reply()
+            if extensions:
+                daemon.wait(b'"type":"ext_ready"', len(extensions))
+            began = cpu_of(daemon.pid)
+            daemon.send("prompt", message="go on")
+            results = [at for at, line in daemon.lines(b'"type":"done"') if line.startswith(RESULT)]
+            return cpu_of(daemon.pid) - began, [after - before for before, after in pairwise(results)]
+
+
+def extensions(bench: Bench) -> list[Line]:
+    """What a guard adds to a call, and how long an extension's tool takes, beside a bare pipe to the same script."""
+    guards: list[float] = []
+    tools: list[float] = []
+    bare_guards: list[list[float]] = []
+    bare_tools: list[list[float]] = []
+    with bench.place() as place:
+        guard = bench.add_extension(place, "guard", "extension.py", "guard")
+        tool = bench.add_extension(place, "tool", "extension.py", "tool")
+        for _ in range(bench.runs):
+            bare_guards.append(bench.bare("bare_pipe.py", str(ASKED), QUESTION, *guard, place=place))
+            without = _gaps(bench, "read", ANSWERED, STARTED)
+            guards.append(median(_gaps(bench, "read", ANSWERED, STARTED, "guard")) - median(without))
+            bare_tools.append(bench.bare("bare_pipe.py", str(ASKED), CALL, *tool, place=place))
+            tools.append(median(_gaps(bench, "echo", STARTED, RESULT, "tool")))
+    return [
+        _against("a tool_call interceptor adds", guards, bare_guards),
+        _against("an extension's tool, called to result", tools, bare_tools),
+    ]
+
+
+def _against(what: str, ours: Sequence[float], theirs: Sequence[Sequence[float]]) -> Line:
+    paced, hot = zip(*theirs, strict=True)
+    behind = f"{median(ours) * 1e6:.0f} to {median(paced) * 1e6:.0f} us ({median(hot) * 1e6:.0f} us without pauses)"
+    return Line(what, ratio(ours, paced), "x bare pipe", 3, 2, behind)
+
+
+def _gaps(bench: Bench, tool: str, first: bytes, second: bytes, *roles: str) -> list[float]:
+    """The seconds between two events of each step."""
+    with bench.place() as place:
+        for role in roles:
+            bench.add_extension(place, role, "extension.py", role)
+        with Daemon(place, base_url=f"{bench.server}/calls/{ASKED}/{tool}") as daemon:
+            daemon.first_reply()
+            if roles:
+                daemon.wait(b'"type":"ext_ready"', len(roles))
+            daemon.send("prompt", message="go on")
+            gaps, began = [], 0.0
+            for at, line in daemon.lines(b'"type":"done"'):
+                if line.startswith(first):
+                    began = at
+                elif line.startswith(second):
+                    gaps.append(at - began)
+            return gaps
