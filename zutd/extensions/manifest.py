@@ -4,9 +4,11 @@ Imports only what listing commands can afford (no attrs, no pathlib). Nothing is
 from the files before the first process runs, so that two directories can never fight over a name.
 """
 
+import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -91,7 +93,7 @@ def read_manifest(directory: str) -> Manifest:
     """Read and check ``directory``'s manifest. Raises :class:`ManifestError`."""
     path = os.path.join(directory, MANIFEST)
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_at_once) as file:
             raw = file.read(MANIFEST_LIMIT + 1)
     except FileNotFoundError:
         raise ManifestError(f"missing {MANIFEST} in {directory}") from None
@@ -104,6 +106,15 @@ def read_manifest(directory: str) -> Manifest:
     except (ValueError, RecursionError) as exc:
         raise ManifestError(f"parse manifest: {path}: {exc}") from None
     return check_manifest(value, directory)
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file that a stranger may have put there: never wait for it (a FIFO), and take no device."""
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "not a file", path)
 
 
 def check_manifest(value: Any, directory: str) -> Manifest:

@@ -1,7 +1,7 @@
 """Consent for extensions that came with a project: a checkout must not run code just because it was opened.
 
-``$ZUT_HOME/zutd/trust.json`` maps an extension's directory to the digest of its manifest and its program at the time
-of consent. A change of either asks again.
+``$ZUT_HOME/zutd/trust.json`` maps an extension's directory to the digest of its manifest and its program (scripts
+in its arguments included) at the time of consent. A change of either asks again.
 """
 
 import hashlib
@@ -9,24 +9,31 @@ import json
 import os
 from typing import Final
 
-from zutd.extensions.manifest import MANIFEST, Found
+from zutd.extensions.manifest import MANIFEST, Found, open_at_once
 
 _FILE: Final = os.path.join("zutd", "trust.json")
 
 
 def digest(found: Found) -> str:
-    """SHA-256 (hex) over the manifest and, where it lies in the directory, the program."""
+    """SHA-256 (hex) over the manifest and what it runs, as far as that lies in the directory."""
     total = hashlib.sha256()
-    paths = [os.path.join(found.directory, MANIFEST)]
-    if found.manifest and os.sep in found.manifest.exec:
-        paths.append(os.path.join(found.directory, found.manifest.exec))
-    for path in paths:
+    for path in (os.path.join(found.directory, MANIFEST), *_program(found)):
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=open_at_once) as file:
                 total.update(hashlib.file_digest(file, "sha256").digest())
         except OSError:
             total.update(b"missing")
     return total.hexdigest()
+
+
+def _program(found: Found) -> list[str]:
+    """The program, and the arguments that are files: of ``node main.mjs`` it is the second that matters."""
+    manifest = found.manifest
+    if manifest is None:
+        return []
+    program = [os.path.join(found.directory, manifest.exec)] if os.sep in manifest.exec else []
+    scripts = (os.path.join(found.directory, word) for word in manifest.args)
+    return program + [path for path in scripts if os.path.isfile(path)]
 
 
 def trusted(home: str) -> dict[str, str]:
