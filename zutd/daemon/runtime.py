@@ -364,11 +364,7 @@ class Runtime:
         None when the command has dealt with it: nothing goes to the model.
         """
         prompt = job.prompt
-        name, _, args = prompt.text[1:].partition(" ")
-        if "\n" in name:
-            name, _, rest = prompt.text[1:].partition("\n")
-            args = rest
-        name = name.strip()
+        name, args = _split_command(prompt.text)
         if self.host.find_command(name) is None:
             skill = self.briefing.skills.by_name.get(name.removeprefix("skill:"))
             incoming = _incoming(prompt)
@@ -485,6 +481,13 @@ class Runtime:
     def shows_panels(self) -> bool:
         """Whether a frontend shows panels."""
         return "panels" in self.capabilities
+
+
+def _split_command(text: str) -> tuple[str, str]:
+    """``/name rest`` as name and rest: the name ends at the first white space, and is empty when it follows at once."""
+    rest = text[1:]
+    name = rest.split(maxsplit=1)[0] if rest[:1].strip() else ""
+    return name, rest[len(name) :].strip()
 
 
 def _incoming(queued: Queued) -> Incoming:
