@@ -366,6 +366,15 @@ class Host:
             self._extensions[extension].send(PanelClose(panel_id=panel_id))
         return True
 
+    def bundles(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+        """(name, directory, skills) of every extension that may bundle skills: those that run, and theme-only ones."""
+        usable = [
+            found
+            for found in self._all
+            if found.state == "ok" and found.manifest is not None and found not in self._untrusted
+        ]
+        return tuple((found.name, found.directory, found.manifest.skills) for found in usable if found.manifest)
+
     # --- looking at them
 
     def warn(self, extension: str, message: str) -> None:
