@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import attrs
 
-from zutd.frames import client, events, extension, rows
+from zutd.frames import client, commands, events, extension, rows
 from zutd.frames.define import ABSENT
 from zutd.wire.jsonrpc import CODES, VERSION
 from zutd.wire.typed import OWN_ID
@@ -163,14 +163,14 @@ def success_line(cls: type[Any], defs: Definitions) -> Schema:
         "id": ref("RequestId"),
         "command": {"const": cls.tag},
         "success": {"const": True},
-        "data": defs.refer(cls.reply),
+        "data": defs.refer(getattr(client, cls.reply)),
     }
     return shape(f"The answer to `{cls.tag}`.", properties, "id")
 
 
 def typed_lines(defs: Definitions) -> dict[str, Schema]:
     """The envelopes of the first dialect."""
-    commands = list(client.COMMANDS.values())
+    known = list(commands.COMMANDS.values())
     failed: dict[str, Schema] = {
         "type": {"const": "response"},
         "id": ref("RequestId"),
@@ -185,11 +185,11 @@ def typed_lines(defs: Definitions) -> dict[str, Schema]:
             "description": "Typed lines: a command.",
             "type": "object",
             "properties": {"id": ref("RequestId")},
-            "oneOf": [command_line(cls, defs) for cls in commands],
+            "oneOf": [command_line(cls, defs) for cls in known],
         },
         "SuccessResponse": {
             "description": "Typed lines: a command was carried out.",
-            "oneOf": [success_line(cls, defs) for cls in commands],
+            "oneOf": [success_line(cls, defs) for cls in known],
         },
         "FailureResponse": shape("Typed lines: a command was not carried out.", failed, "id", "details"),
         "Event": defs.one_of(events.EVENTS.values(), "Typed lines: something told without being asked."),
@@ -202,7 +202,7 @@ def rpc_messages() -> dict[str, Schema]:
     request: dict[str, Schema] = {
         "jsonrpc": version,
         "id": {"type": ["string", "number", "null"], "description": "Without it nothing is answered."},
-        "method": {"enum": list(client.COMMANDS)},
+        "method": {"enum": list(commands.COMMANDS)},
         "params": {"type": "object", "description": "The command's fields without `type`."},
     }
     result = {"type": "object", "description": "The command's reply."}

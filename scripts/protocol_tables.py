@@ -12,6 +12,7 @@ import attrs
 
 from scripts.protocol_schemas import SCALARS, Definitions, describe
 from zutd.frames import client, events, extension, rows
+from zutd.frames.commands import COMMANDS
 from zutd.wire.jsonrpc import CODES
 
 MARKED: Final = re.compile(r"(<!-- (?P<name>[a-z-]+): generated -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -56,10 +57,7 @@ def frames(classes: Iterable[type[Any]], what: str) -> str:
 
 def commands() -> str:
     """One line for each command."""
-    lines = (
-        (f"`{cls.tag}`", fields_of(cls), cls.reply.__name__, describe(cls, whole=True))
-        for cls in client.COMMANDS.values()
-    )
+    lines = ((f"`{cls.tag}`", fields_of(cls), cls.reply, describe(cls, whole=True)) for cls in COMMANDS.values())
     return table(("command", "fields", "answer", "meaning"), lines)
 
 
@@ -71,7 +69,7 @@ def shapes(*tables: dict[str, type[Any]]) -> str:
         defs.refer(cls)
     for cls in tops:
         if hasattr(cls, "reply"):
-            defs.refer(cls.reply)
+            defs.refer(getattr(client, cls.reply))
     inner = sorted((cls for cls in defs.classes.values() if cls not in tops), key=lambda cls: cls.__name__)
     lines = ((f"{cls.__name__}{type_of(cls)}", fields_of(cls), describe(cls, whole=True)) for cls in inner)
     return table(("object", "fields", "meaning"), lines)
@@ -93,7 +91,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "kinds": kinds,
     "commands": commands,
     "events": lambda: frames(events.EVENTS.values(), "event"),
-    "client-objects": lambda: shapes(client.COMMANDS, events.EVENTS),
+    "client-objects": lambda: shapes(COMMANDS, events.EVENTS),
     "from-extension": lambda: frames(extension.FROM_EXTENSION.values(), "frame"),
     "to-extension": lambda: frames(extension.TO_EXTENSION.values(), "frame"),
     "extension-objects": lambda: shapes(extension.FROM_EXTENSION, extension.TO_EXTENSION),

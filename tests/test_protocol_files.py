@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scripts import gen_protocol
 from tests.frames.shapes import ALL, broken, frames, plain, tag_of
-from zutd.frames import client, events, extension
+from zutd.frames import client, commands, events, extension
 from zutd.wire import codec, jsonrpc, typed
 from zutd.wire.envelope import KINDS, Call, Dialect, Failure, Kind, failure_of
 
@@ -165,7 +165,7 @@ LINE, FROM, TO = (
     validator("client", "FromFrontend"),
     validator("client", "FromDaemon"),
 )
-COMMANDS = list(client.COMMANDS.values())
+COMMANDS = list(commands.COMMANDS.values())
 
 
 def typed_line(frame: Any, id: Any) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def test_commands_fit_both_dialects(data: st.DataObject) -> None:
             call = dialect.read(codec.decode_value(codec.encode(raw)))
             assert isinstance(call, Call)
             assert (call.id, call.has_id) == (line_id, True)
-            assert codec.structure_tagged({"type": call.name, **call.fields}, client.COMMANDS, "command") == frame
+            assert codec.structure_tagged({"type": call.name, **call.fields}, commands.COMMANDS, "command") == frame
 
 
 @FEW
@@ -200,7 +200,7 @@ def test_answers_fit_both_dialects(data: st.DataObject) -> None:
     """What the daemon answers and tells fits the schema, in either dialect."""
     for cls in COMMANDS:
         call = Call(name=cls.tag, fields={}, id=data.draw(IDS), has_id=True)
-        reply = codec.unstructure(data.draw(frames(cls.reply)))
+        reply = codec.unstructure(data.draw(frames(getattr(client, cls.reply))))
         for dialect in (typed, jsonrpc):
             TO.validate(codec.decode_value(codec.encode(dialect.success(call, reply))))
     for cls in events.EVENTS.values():
@@ -246,7 +246,7 @@ def refusal(line: str) -> dict[str, Any] | None:
     call = dialect.read(raw)
     assert isinstance(call, Call)
     try:
-        codec.structure_tagged({"type": call.name, **call.fields}, client.COMMANDS, "command")
+        codec.structure_tagged({"type": call.name, **call.fields}, commands.COMMANDS, "command")
     except codec.ProtocolError as error:
         return dialect.failure(call.id, call.name, failure_of(error))
     return None

@@ -64,6 +64,12 @@ class Settings:
     stall_bytes: int = 64 * 1024 * 1024
     log_level: str = "warning"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is wished for that might not be there: no model, no session, no choice of tools."""
+        wishes = (self.provider, self.model, self.base_url, self.continue_newest, self.resume, self.session_path)
+        return not any(wishes) and self.tools is None and not self.environ.get("ZUTD_SCRIPT")
+
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)

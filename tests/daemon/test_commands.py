@@ -6,7 +6,8 @@ import pytest
 
 from tests.frames.shapes import broken, plain
 from zutd.daemon.commands import TABLE
-from zutd.frames.client import COMMANDS
+from zutd.daemon.greeting import GREETINGS
+from zutd.frames.commands import COMMANDS
 from zutd.wire.codec import ProtocolError, structure_tagged
 
 BUSY = {"compact", "clear", "new_session", "open_session", "fork", "switch_branch"}
@@ -15,14 +16,14 @@ BUSY = {"compact", "clear", "new_session", "open_session", "fork", "switch_branc
 
 def test_every_command_has_a_handler() -> None:
     """Whatever can be said is dealt with, by exactly one handler."""
-    assert set(TABLE) == set(COMMANDS.values())
+    assert {*TABLE, *GREETINGS} == set(COMMANDS.values())
     for entry in TABLE.values():
         assert (entry.handler is None) != (entry.slow is None)
 
 
 def test_what_must_not_overlap_a_turn_is_marked() -> None:
     """The marks are those of the protocol; and a slow command cannot promise that nothing runs meanwhile."""
-    assert {tag for tag, cls in COMMANDS.items() if TABLE[cls].idle} >= BUSY
+    assert {cls.tag for cls, entry in TABLE.items() if entry.idle} >= BUSY
     assert not any(entry.idle for entry in TABLE.values() if entry.slow is not None)
 
 

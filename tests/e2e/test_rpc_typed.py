@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.harness import write_extension
 from tests.e2e.talking import Checked, calls, of, said, scripted, text, types
-from zutd.frames.client import COMMANDS
+from zutd.frames.commands import COMMANDS
 from zutd.frames.events import EVENTS
 
 ODD = 'é \u2028 \u2029 \u0085 \x0b \x0c 😀 \\ " \x7f'

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from zutd.frames import client
+from zutd.frames import commands
 from zutd.wire import typed
 from zutd.wire.envelope import Answer, Call, EnvelopeError, Failure
 
@@ -69,7 +69,7 @@ def test_every_own_id_of_a_command_is_a_session() -> None:
         "get_tree",
         "export_session",
     }
-    assert not any(hasattr(kind, typed.OWN_ID) for kind in client.COMMANDS.values())
+    assert not any(hasattr(kind, typed.OWN_ID) for kind in commands.COMMANDS.values())
 
 
 @pytest.mark.parametrize("raw", [{}, {"success": "yes"}, {"success": False}, {"success": False, "error": 7}])

@@ -17,6 +17,7 @@ from zutd.daemon.errors import CommandError
 from zutd.daemon.images import checked
 from zutd.daemon.runtime import Runtime
 from zutd.frames import client as c
+from zutd.frames import commands as cmd
 from zutd.frames.define import ABSENT
 from zutd.frames.events import (
     SessionForked,
@@ -37,9 +38,6 @@ from zutd.sessions.errors import (
 from zutd.sessions.session import Session
 from zutd.wire.envelope import Kind
 
-CAPABILITIES: Final = ("panels", "editor", "submit", "confirm")
-OURS: Final = ("sessions", "branches", "extensions", "commands", "steer", "queue", "events_since")
-
 
 class Daemon(Protocol):
     """What commands need beside the runtime."""
@@ -57,36 +55,12 @@ class Daemon(Protocol):
 # --- the frontend and the daemon -------------------------------------------------------------------------------------
 
 
-def _hello(daemon: Daemon, command: c.HelloCommand) -> c.HelloReply:
-    runtime = daemon.runtime
-    runtime.capabilities.update(name for name in command.capabilities if name in CAPABILITIES)
-    runtime.tools_changed()
-    if command.trust_project:
-        runtime.trust_project()
-    from zutd import __version__
-
-    provider, model = runtime.models.names()
-    return c.HelloReply(
-        protocol_version=c.RPC_VERSION,
-        version=__version__,
-        provider=provider,
-        model=model,
-        capabilities=OURS,
-        session=runtime.session.info,
-        epoch=runtime.hub.epoch,
-    )
-
-
-def _ping(_: Daemon, __: c.Ping) -> c.Pong:
-    return c.Pong(pong=True)
-
-
-def _shutdown(daemon: Daemon, _: c.ShutdownCommand) -> c.Done:
+def _shutdown(daemon: Daemon, _: cmd.ShutdownCommand) -> c.Done:
     daemon.request_stop()
     return c.Done()
 
 
-def _get_state(daemon: Daemon, _: c.GetState) -> c.StateReply:
+def _get_state(daemon: Daemon, _: cmd.GetState) -> c.StateReply:
     runtime = daemon.runtime
     session, chrome = runtime.session, runtime.host.chrome
     info = runtime.models.info
@@ -112,13 +86,13 @@ def _get_state(daemon: Daemon, _: c.GetState) -> c.StateReply:
         pending=(),
         instructions=runtime.briefing.instructions.files,
         left_out=(*runtime.briefing.instructions.left_out, *runtime.briefing.skills.problems),
-        ext_events_dropped=runtime.events_dropped,
+        ext_events_dropped=runtime.hub.dropped,
         epoch=runtime.hub.epoch,
         seq=runtime.hub.seq,
     )
 
 
-def _events_since(daemon: Daemon, command: c.EventsSince) -> c.EventsReply:
+def _events_since(daemon: Daemon, command: cmd.EventsSince) -> c.EventsReply:
     hub = daemon.runtime.hub
     events = hub.since(command.epoch, command.seq)
     if events is None:
@@ -129,7 +103,7 @@ def _events_since(daemon: Daemon, command: c.EventsSince) -> c.EventsReply:
 # --- prompts ---------------------------------------------------------------------------------------------------------
 
 
-def _prompt(daemon: Daemon, command: c.Prompt) -> c.PromptReply:
+def _prompt(daemon: Daemon, command: cmd.Prompt) -> c.PromptReply:
     return daemon.runtime.accept(
         command.message,
         checked(command.images, command.tag),
@@ -139,7 +113,7 @@ def _prompt(daemon: Daemon, command: c.Prompt) -> c.PromptReply:
     )
 
 
-def _steer(daemon: Daemon, command: c.Steer) -> c.PromptReply:
+def _steer(daemon: Daemon, command: cmd.Steer) -> c.PromptReply:
     return daemon.runtime.accept(
         command.message,
         checked(command.images, command.tag),
@@ -149,22 +123,22 @@ def _steer(daemon: Daemon, command: c.Steer) -> c.PromptReply:
     )
 
 
-def _queue_list(daemon: Daemon, _: c.QueueList) -> c.QueueReply:
+def _queue_list(daemon: Daemon, _: cmd.QueueList) -> c.QueueReply:
     return c.QueueReply(queue=daemon.runtime.queue.views)
 
 
-def _queue_remove(daemon: Daemon, command: c.QueueRemove) -> c.QueueReply:
+def _queue_remove(daemon: Daemon, command: cmd.QueueRemove) -> c.QueueReply:
     daemon.runtime.remove_prompt(command.prompt_id)
     return c.QueueReply(queue=daemon.runtime.queue.views)
 
 
-def _abort(daemon: Daemon, command: c.Abort) -> c.AbortReply:
+def _abort(daemon: Daemon, command: cmd.Abort) -> c.AbortReply:
     if command.queue == "drop":
         daemon.runtime.drop_queue()
     return c.AbortReply(aborted=daemon.runtime.abort())
 
 
-def _compact(daemon: Daemon, command: c.Compact) -> c.StartedReply:
+def _compact(daemon: Daemon, command: cmd.Compact) -> c.StartedReply:
     daemon.runtime.start_compaction(command.instructions)
     return c.StartedReply(started=True)
 
@@ -172,7 +146,7 @@ def _compact(daemon: Daemon, command: c.Compact) -> c.StartedReply:
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
-def _set_model(daemon: Daemon, command: c.SetModel) -> c.ModelReply:
+def _set_model(daemon: Daemon, command: cmd.SetModel) -> c.ModelReply:
     runtime = daemon.runtime
     try:
         runtime.models.switch(command.provider, command.model)
@@ -183,14 +157,14 @@ def _set_model(daemon: Daemon, command: c.SetModel) -> c.ModelReply:
     return c.ModelReply(model=model, provider=provider)
 
 
-def _set_reasoning(daemon: Daemon, command: c.SetReasoning) -> c.ReasoningReply:
+def _set_reasoning(daemon: Daemon, command: cmd.SetReasoning) -> c.ReasoningReply:
     runtime = daemon.runtime
     runtime.models.reasoning = command.reasoning
     _written(lambda: runtime.session.add_settings(reasoning=command.reasoning))
     return c.ReasoningReply(reasoning=command.reasoning)
 
 
-def _get_models(daemon: Daemon, command: c.GetModels) -> c.ModelsReply:
+def _get_models(daemon: Daemon, command: cmd.GetModels) -> c.ModelsReply:
     try:
         models = daemon.runtime.models.listed(command.provider)
     except (UnknownProviderError, UnknownModelError) as exc:
@@ -231,7 +205,7 @@ def _written(change: Callable[[], Any]) -> Any:
         raise CommandError(kind, str(exc), **({"candidates": candidates} if candidates else {})) from None
 
 
-def _get_messages(daemon: Daemon, command: c.GetMessages) -> c.MessagesReply:
+def _get_messages(daemon: Daemon, command: cmd.GetMessages) -> c.MessagesReply:
     session = daemon.runtime.session
     limit = command.limit
     if limit < 0:
@@ -260,19 +234,19 @@ def _now_on(daemon: Daemon, event: type, name: str, info: SessionInfo) -> c.Sess
     return c.SessionReply(session=info)
 
 
-def _clear(daemon: Daemon, _: c.Clear) -> c.SessionReply:
+def _clear(daemon: Daemon, _: cmd.Clear) -> c.SessionReply:
     runtime = daemon.runtime
     return _now_on(daemon, SessionSwitched, "session_switched", _written(runtime.session.clear))
 
 
-def _new_session(daemon: Daemon, command: c.NewSession) -> c.SessionReply:
+def _new_session(daemon: Daemon, command: cmd.NewSession) -> c.SessionReply:
     runtime = daemon.runtime
     session = Session.new(runtime.store, Path(runtime.settings.cwd), persist=command.persist, title=command.title)
     runtime.replace_session(session)
     return _now_on(daemon, SessionOpened, "session_opened", session.info)
 
 
-async def _list_sessions(daemon: Daemon, command: c.ListSessions) -> c.SessionsReply:
+async def _list_sessions(daemon: Daemon, command: cmd.ListSessions) -> c.SessionsReply:
     runtime = daemon.runtime
     if command.limit < 0:
         raise CommandError("invalid_params", "bad list_sessions: expected 0 or more at $.limit")
@@ -289,7 +263,7 @@ def _locate(daemon: Daemon, session_id: str) -> Any:
     return _written(lambda: daemon.runtime.store.find(session_id))
 
 
-def _open_session(daemon: Daemon, command: c.OpenSession) -> c.OpenReply:
+def _open_session(daemon: Daemon, command: cmd.OpenSession) -> c.OpenReply:
     runtime = daemon.runtime
     if bool(command.id) == bool(command.path):
         raise CommandError("invalid_params", "bad open_session: give either $.id (session_id on typed lines) or $.path")
@@ -310,7 +284,7 @@ def _open_session(daemon: Daemon, command: c.OpenSession) -> c.OpenReply:
     return c.OpenReply(session=session.info, messages=session.message_count(), repaired=session.repaired)
 
 
-def _rename_session(daemon: Daemon, command: c.RenameSession) -> c.Done:
+def _rename_session(daemon: Daemon, command: cmd.RenameSession) -> c.Done:
     runtime = daemon.runtime
     if command.id and command.id != runtime.session.id:
         path = _locate(daemon, command.id).path
@@ -327,7 +301,7 @@ def _rename_file(runtime: Runtime, path: Path, title: str) -> None:
         session.rename(title)
 
 
-def _delete_session(daemon: Daemon, command: c.DeleteSession) -> c.Done:
+def _delete_session(daemon: Daemon, command: cmd.DeleteSession) -> c.Done:
     runtime = daemon.runtime
     path = _locate(daemon, command.id).path
     if runtime.session.path == path:
@@ -336,7 +310,7 @@ def _delete_session(daemon: Daemon, command: c.DeleteSession) -> c.Done:
     return c.Done()
 
 
-def _get_tree(daemon: Daemon, command: c.GetTree) -> c.TreeReply:
+def _get_tree(daemon: Daemon, command: cmd.GetTree) -> c.TreeReply:
     runtime = daemon.runtime
     if not command.id or command.id == runtime.session.id:
         return c.TreeReply(branches=runtime.session.tree())
@@ -347,7 +321,7 @@ def _get_tree(daemon: Daemon, command: c.GetTree) -> c.TreeReply:
         return c.TreeReply(branches=session.tree())
 
 
-def _fork(daemon: Daemon, command: c.Fork) -> c.SessionReply:
+def _fork(daemon: Daemon, command: cmd.Fork) -> c.SessionReply:
     runtime = daemon.runtime
     if command.to == "file":
         path = _written(lambda: runtime.session.fork_to_file(command.at, command.title))
@@ -360,13 +334,13 @@ def _fork(daemon: Daemon, command: c.Fork) -> c.SessionReply:
     return _now_on(daemon, SessionSwitched, "session_switched", info)
 
 
-def _switch_branch(daemon: Daemon, command: c.SwitchBranch) -> c.SessionReply:
+def _switch_branch(daemon: Daemon, command: cmd.SwitchBranch) -> c.SessionReply:
     runtime = daemon.runtime
     info = _written(lambda: runtime.session.switch(command.branch))
     return _now_on(daemon, SessionSwitched, "session_switched", info)
 
 
-def _get_ext_state(daemon: Daemon, command: c.GetExtState) -> c.ExtStateReply:
+def _get_ext_state(daemon: Daemon, command: cmd.GetExtState) -> c.ExtStateReply:
     session = daemon.runtime.session
     state = _written(lambda: session.state(command.extension, command.branch, command.at))
     return c.ExtStateReply(state=None if state is ABSENT else state)
@@ -375,7 +349,7 @@ def _get_ext_state(daemon: Daemon, command: c.GetExtState) -> c.ExtStateReply:
 # --- extensions ------------------------------------------------------------------------------------------------------
 
 
-def _get_commands(daemon: Daemon, _: c.GetCommands) -> c.CommandsReply:
+def _get_commands(daemon: Daemon, _: cmd.GetCommands) -> c.CommandsReply:
     runtime = daemon.runtime
     commands = runtime.host.commands()
     taken = {view.name.lower() for view in commands}
@@ -387,11 +361,11 @@ def _get_commands(daemon: Daemon, _: c.GetCommands) -> c.CommandsReply:
     return c.CommandsReply(commands=(*commands, *skills))
 
 
-async def _invoke_command(daemon: Daemon, command: c.InvokeCommand) -> c.InvokeReply:
+async def _invoke_command(daemon: Daemon, command: cmd.InvokeCommand) -> c.InvokeReply:
     return await daemon.runtime.invoke(command.name, command.args)
 
 
-def _get_tools(daemon: Daemon, _: c.GetTools) -> c.ToolsReply:
+def _get_tools(daemon: Daemon, _: cmd.GetTools) -> c.ToolsReply:
     runtime = daemon.runtime
     activated = runtime.journal.remembered().activated_tools
     views = [
@@ -409,17 +383,17 @@ def _get_tools(daemon: Daemon, _: c.GetTools) -> c.ToolsReply:
     return c.ToolsReply(tools=tuple(sorted(views, key=lambda view: view.name)))
 
 
-def _get_extensions(daemon: Daemon, _: c.GetExtensions) -> c.ExtensionsReply:
+def _get_extensions(daemon: Daemon, _: cmd.GetExtensions) -> c.ExtensionsReply:
     return c.ExtensionsReply(extensions=daemon.runtime.host.view())
 
 
-def _panel_key(daemon: Daemon, command: c.PanelKeyCommand) -> c.Done:
+def _panel_key(daemon: Daemon, command: cmd.PanelKeyCommand) -> c.Done:
     if not daemon.runtime.host.panel_key(command.extension, command.panel_id, command.key, command.text):
         raise _no_panel(command.extension, command.panel_id)
     return c.Done()
 
 
-def _panel_close(daemon: Daemon, command: c.PanelCloseCommand) -> c.Done:
+def _panel_close(daemon: Daemon, command: cmd.PanelCloseCommand) -> c.Done:
     if not daemon.runtime.host.panel_close(command.extension, command.panel_id):
         raise _no_panel(command.extension, command.panel_id)
     return c.Done()
@@ -442,37 +416,35 @@ class Entry:
 
 
 TABLE: Final[dict[type, Entry]] = {
-    c.HelloCommand: Entry(_hello),
-    c.Ping: Entry(_ping),
-    c.Prompt: Entry(_prompt),
-    c.Steer: Entry(_steer),
-    c.QueueList: Entry(_queue_list),
-    c.QueueRemove: Entry(_queue_remove),
-    c.Abort: Entry(_abort),
-    c.Compact: Entry(_compact, idle=True),
-    c.GetState: Entry(_get_state),
-    c.GetMessages: Entry(_get_messages),
-    c.Clear: Entry(_clear, idle=True),
-    c.SetModel: Entry(_set_model),
-    c.SetReasoning: Entry(_set_reasoning),
-    c.GetModels: Entry(_get_models),
-    c.NewSession: Entry(_new_session, idle=True),
-    c.ListSessions: Entry(slow=_list_sessions),
-    c.OpenSession: Entry(_open_session, idle=True),
-    c.RenameSession: Entry(_rename_session),
-    c.DeleteSession: Entry(_delete_session),
-    c.GetTree: Entry(_get_tree),
-    c.Fork: Entry(_fork, idle=True),
-    c.SwitchBranch: Entry(_switch_branch, idle=True),
-    c.GetExtState: Entry(_get_ext_state),
-    c.GetCommands: Entry(_get_commands),
-    c.InvokeCommand: Entry(slow=_invoke_command),
-    c.GetTools: Entry(_get_tools),
-    c.GetExtensions: Entry(_get_extensions),
-    c.PanelKeyCommand: Entry(_panel_key),
-    c.PanelCloseCommand: Entry(_panel_close),
-    c.EventsSince: Entry(_events_since),
-    c.ShutdownCommand: Entry(_shutdown),
+    cmd.Prompt: Entry(_prompt),
+    cmd.Steer: Entry(_steer),
+    cmd.QueueList: Entry(_queue_list),
+    cmd.QueueRemove: Entry(_queue_remove),
+    cmd.Abort: Entry(_abort),
+    cmd.Compact: Entry(_compact, idle=True),
+    cmd.GetState: Entry(_get_state),
+    cmd.GetMessages: Entry(_get_messages),
+    cmd.Clear: Entry(_clear, idle=True),
+    cmd.SetModel: Entry(_set_model),
+    cmd.SetReasoning: Entry(_set_reasoning),
+    cmd.GetModels: Entry(_get_models),
+    cmd.NewSession: Entry(_new_session, idle=True),
+    cmd.ListSessions: Entry(slow=_list_sessions),
+    cmd.OpenSession: Entry(_open_session, idle=True),
+    cmd.RenameSession: Entry(_rename_session),
+    cmd.DeleteSession: Entry(_delete_session),
+    cmd.GetTree: Entry(_get_tree),
+    cmd.Fork: Entry(_fork, idle=True),
+    cmd.SwitchBranch: Entry(_switch_branch, idle=True),
+    cmd.GetExtState: Entry(_get_ext_state),
+    cmd.GetCommands: Entry(_get_commands),
+    cmd.InvokeCommand: Entry(slow=_invoke_command),
+    cmd.GetTools: Entry(_get_tools),
+    cmd.GetExtensions: Entry(_get_extensions),
+    cmd.PanelKeyCommand: Entry(_panel_key),
+    cmd.PanelCloseCommand: Entry(_panel_close),
+    cmd.EventsSince: Entry(_events_since),
+    cmd.ShutdownCommand: Entry(_shutdown),
 }
 
 

@@ -1,13 +1,18 @@
 """A look at extensions: the real discovery and handshake, without a session, a model or a frontend."""
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
 import trio
 
 from zutd import __version__
+from zutd.extensions.errand import run_errand
+from zutd.extensions.extension import Extension
 from zutd.extensions.host import Host, HostSettings
+from zutd.extensions.registry import Claims
 from zutd.frames.client import ExtensionView
 from zutd.frames.define import ABSENT
 from zutd.frames.events import ExtError
@@ -42,6 +47,47 @@ class _NoDaemon:
         return False
 
 
+@attrs.frozen(kw_only=True)
+class Examination:
+    """What came of a look: every extension, what was complained of, and what each of them registered."""
+
+    views: tuple[ExtensionView, ...]
+    problems: tuple[ExtError, ...]
+    claims: Mapping[str, Claims]
+
+    def shadowed_commands(self, view: ExtensionView) -> tuple[str, ...]:
+        """The commands that an extension registered and did not get."""
+        claimed = self.claims.get(view.name, Claims(extension=view.name)).commands
+        return _lost([claim.name for claim in claimed], view.commands)
+
+    def shadowed_tools(self, view: ExtensionView) -> tuple[str, ...]:
+        """The tools that an extension registered and did not get."""
+        claimed = self.claims.get(view.name, Claims(extension=view.name)).tools
+        return _lost([claim.name for claim in claimed], view.tools)
+
+
+def _lost(claimed: Sequence[str], owned: Sequence[str]) -> tuple[str, ...]:
+    """What was claimed and is not owned; a name that was claimed twice is owned once."""
+    left = list(claimed)
+    for name in owned:
+        if name in left:
+            left.remove(name)
+    return tuple(left)
+
+
+class _Host(Host):
+    """A host that remembers what was registered, whoever won the name, and however the extension ended."""
+
+    def __init__(self, settings: HostSettings, note: Callable[[Any], None], guardian: Guardian) -> None:
+        super().__init__(settings, _NoDaemon(), note, guardian)
+        self.claims: dict[str, Claims] = {}
+
+    def registered(self, extension: Extension) -> None:
+        super().registered(extension)
+        if extension.claims.commands or extension.claims.tools:
+            self.claims[extension.name] = extension.claims
+
+
 async def _look(host: Host) -> tuple[ExtensionView, ...]:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(host.run)
@@ -52,10 +98,11 @@ async def _look(host: Host) -> tuple[ExtensionView, ...]:
     return views
 
 
-def examine(
-    explicit: Sequence[str], *, cwd: str, home: str, search: bool
-) -> tuple[tuple[ExtensionView, ...], tuple[ExtError, ...]]:
-    """Start every extension that would run, look, stop them all: how they are, and what was complained of."""
+def examine(explicit: Sequence[str], *, cwd: str, home: str, search: bool) -> Examination:
+    """Start every extension that would run, look, stop them all.
+
+    A signal stops them too; what it raises is said in :func:`zutd.extensions.errand.run_errand`.
+    """
     problems: list[ExtError] = []
     names = frozenset(BUILTIN_NAMES)
     settings = HostSettings(
@@ -75,11 +122,12 @@ def examine(
             problems.append(event)
 
     guardian = Guardian()
+    host = _Host(settings, note, guardian)
     try:
-        views = trio.run(_look, Host(settings, _NoDaemon(), note, guardian))
+        views = run_errand(functools.partial(_look, host))
     finally:
         guardian.close()
-    return views, tuple(problems)
+    return Examination(views=views, problems=tuple(problems), claims=host.claims)
 
 
 def plain(views: Sequence[ExtensionView]) -> list[Any]:

@@ -59,6 +59,8 @@ class Hub:
     def __init__(self) -> None:
         self.epoch = new_uuid()
         self.seq = 0
+        self.dropped = 0
+        """Events that were dropped because a frontend took too long to say who it is."""
         self._subscribers: list[Subscriber] = []
         self._kept: deque[Stamped] = deque()
         self._kept_bytes = 0

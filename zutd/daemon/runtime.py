@@ -44,6 +44,8 @@ from zutd.frames.session import SessionInfo
 from zutd.log import Log
 from zutd.processes.environment import child_environment
 from zutd.processes.group import Watcher
+from zutd.processes.guardian import Guardian
+from zutd.processes.marked import stop_marked
 from zutd.sessions.session import Session
 from zutd.sessions.store import Store
 from zutd.settings import Settings
@@ -63,25 +65,36 @@ class Job:
     compact: str | None = None
 
 
+@attrs.frozen
+class Shared:
+    """What a runtime shares with the server around it; ``capabilities`` are those of all frontends."""
+
+    guardian: Guardian
+    log: Log
+    hub: Hub
+    capabilities: set[str]
+
+
 class Runtime:
     """The session that frontends share."""
 
-    def __init__(self, settings: Settings, session: Session, store: Store, watcher: Watcher, log: Log) -> None:
+    def __init__(self, settings: Settings, session: Session, store: Store, shared: Shared) -> None:
         self.settings = settings
         self.store = store
         self.session = session
-        self.log = log
-        self.hub = Hub()
+        self.log = log = shared.log
+        self.hub = shared.hub
+        self._guardian = guardian = shared.guardian
         self.models = ModelSwitch(settings, lambda text: log.warning("model", problem=text))
         self.journal = SessionJournal(lambda: self.session)
         self.queue = PromptQueue()
         self._preparation = Preparation()
-        self.capabilities: set[str] = set()
+        self.capabilities = shared.capabilities
         self._builtin: tuple[Tool, ...] = builtin_tools(
-            allowed=settings.tools, bash_max_timeout=settings.bash_max_timeout, watcher=watcher
+            allowed=settings.tools, bash_max_timeout=settings.bash_max_timeout, watcher=guardian
         )
         self._skill_tool = SkillTool(skills=lambda: self.briefing.skills.by_name)
-        self.host = self._make_host(watcher)
+        self.host = self._make_host(guardian)
         self._tools: tuple[Tool, ...] | None = None
         self._environment = child_environment(settings.environ)
         self._job: Job | None = None
@@ -91,7 +104,6 @@ class Runtime:
         self._greeted = trio.Event()
         self._extensions_ended = trio.Event()
         self._closing = False
-        self.events_dropped = 0
         self.briefing = Briefing(settings, self.host.bundles)
 
     def _make_host(self, watcher: Watcher) -> Host:
@@ -157,6 +169,12 @@ class Runtime:
         """Close the session and the model's connections; the extensions have ended."""
         await self.models.aclose()
         self.session.close()
+        self._guardian.close()
+
+    async def end_stragglers(self, grace: float) -> None:
+        """Whatever left its process group, or was left running in the background by a tool, ends with the daemon."""
+        if self._guardian.pid is not None:
+            await stop_marked(self._guardian.marker, grace=grace)
 
     @property
     def busy(self) -> bool:
@@ -167,6 +185,12 @@ class Runtime:
         """Refuse what must not happen while a turn runs."""
         if self.busy:
             raise CommandError("busy", f"{what} has to wait until the running turn and the queue have ended")
+
+    def welcomed(self, *, trust_project: bool) -> None:
+        """A frontend has said hello: what it can do is in ``capabilities``."""
+        self._tools = None
+        if trust_project:
+            self.trust_project()
 
     def trust_project(self) -> None:
         """The user trusts this directory: its extensions, instructions and skills count from now on."""

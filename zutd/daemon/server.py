@@ -5,21 +5,21 @@ are aborted; extensions are stopped; the frontend's last frames are written. A s
 """
 
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
+import attrs
 import trio
 
-from zutd.daemon.runtime import Runtime
+from zutd.daemon.hub import Hub, new_uuid
+from zutd.frames.session import SessionInfo
 from zutd.log import Log
-from zutd.models.select import ModelChoiceError
-from zutd.processes.guardian import Guardian
-from zutd.processes.marked import stop_marked
-from zutd.sessions.errors import SessionError, SessionUnreadable
-from zutd.sessions.session import Session
-from zutd.sessions.store import Store
+from zutd.sessions.names import directory_name, file_name, sessions_root
 from zutd.settings import Settings
-from zutd.tools.registry import UnknownToolError
+
+if TYPE_CHECKING:
+    from zutd.daemon.runtime import Runtime
 
 SHUTDOWN_LIMIT: Final = 5.0
 """Seconds that an orderly stop may take once turns need not finish."""
@@ -29,17 +29,8 @@ STRAGGLER_GRACE: Final = 0.5
 SIGNAL_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 BROKEN_STDOUT: Final = 141
 
-
-USAGE: Final = 2
-SESSION: Final = 5
-
-
-class CannotStartError(Exception):
-    """The settings do not lead to a daemon; the text says why and what to do, ``exit_code`` is the process's."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+FIRST_WORD: Final = 4
+"""Turns of the scheduler in which a frontend that has already spoken is heard, before the rest is loaded."""
 
 
 class Frontend(Protocol):
@@ -55,14 +46,19 @@ class Frontend(Protocol):
 
 
 class Server:
-    """One daemon with one runtime and one frontend."""
+    """One daemon with one runtime and one frontend.
+
+    The runtime is loaded when it is first needed, but at the latest when the frontend's first words have been heard:
+    an editor that says hello is answered before the agent, the extensions and the session code are even imported.
+    """
 
     def __init__(self, settings: Settings, log: Log) -> None:
         self.settings = settings
         self.log = log
-        self.guardian = Guardian(warn=log.warning)
-        store = Store(Path(settings.home))
-        self.runtime = Runtime(settings, open_session(settings, store), store, self.guardian, log)
+        self.hub = Hub()
+        self.capabilities: set[str] = set()
+        self._planned = (new_uuid(), datetime.now(UTC))
+        self._runtime: Runtime | None = None
         self._stop = trio.Event()
         self._abort = trio.Event()
         self._exit_code = 0
@@ -70,15 +66,52 @@ class Server:
 
     @classmethod
     def make(cls, settings: Settings, log: Log) -> Self:
-        """A server with its session open and its model chosen. Raises :class:`CannotStartError`."""
-        try:
-            server = cls(settings, log)
-            server.runtime.models.names()
-        except (ModelChoiceError, UnknownToolError) as exc:
-            raise CannotStartError(str(exc), USAGE) from None
-        except SessionError as exc:
-            raise CannotStartError(str(exc), SESSION) from None
+        """A server for these settings. Raises CannotStartError when they name a model or session that is not there."""
+        server = cls(settings, log)
+        if not settings.is_plain:
+            _ = server.runtime
         return server
+
+    @property
+    def runtime(self) -> "Runtime":
+        """The session that is served, loaded with the first use."""
+        if self._runtime is None:
+            from zutd.daemon.assembly import assemble
+
+            self._runtime = assemble(self.settings, self.log, self.hub, self.capabilities, self._planned)
+        return self._runtime
+
+    # --- what greetings need (greeting.Reception)
+
+    @property
+    def epoch(self) -> str:
+        """The name of this run of the daemon."""
+        return self.hub.epoch
+
+    def names(self) -> tuple[str, str]:
+        """Provider and model in use; without any wish it is the scripted one."""
+        if self._runtime is None and self.settings.is_plain:
+            return "scripted", "scripted"
+        return self.runtime.models.names()
+
+    def session_info(self) -> SessionInfo:
+        """The active branch; a new session has its name before it has a file."""
+        if self._runtime is not None or not self.settings.is_plain:
+            return self.runtime.session.info
+        session_id, started = self._planned
+        path = ""
+        if self.settings.persist:
+            directory = sessions_root(Path(self.settings.home)) / directory_name(self.settings.cwd)
+            path = str(directory / file_name(started, session_id))
+        return SessionInfo(id=session_id, path=path, cwd=self.settings.cwd, fork_point=0)
+
+    def welcome(self, capabilities: tuple[str, ...], *, trust_project: bool) -> None:
+        """A frontend has said what it can do."""
+        self.capabilities.update(capabilities)
+        if self._runtime is not None:
+            self._runtime.welcomed(trust_project=trust_project)
+        elif trust_project:
+            self.settings = attrs.evolve(self.settings, trust_project=True)
 
     # --- stopping
 
@@ -101,6 +134,8 @@ class Server:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch_signals, nursery.cancel_scope)
             nursery.start_soon(frontend.run, self)
+            for _ in range(FIRST_WORD):
+                await trio.lowlevel.checkpoint()
             async with trio.open_nursery() as inner:
                 inner.start_soon(self.runtime.run)
                 await self._stop.wait()
@@ -111,7 +146,6 @@ class Server:
                 await frontend.drain()
             nursery.cancel_scope.cancel()
         await self.runtime.aclose()
-        self.guardian.close()
         return self._exit_code
 
     async def _wind_down(self) -> None:
@@ -125,8 +159,7 @@ class Server:
 
     async def _end_stragglers(self) -> None:
         """Whatever left its process group, or was left running in the background by a tool, ends with the daemon."""
-        if self.guardian.pid is not None:
-            await stop_marked(self.guardian.marker, grace=STRAGGLER_GRACE)
+        await self.runtime.end_stragglers(STRAGGLER_GRACE)
 
     async def _abort_when_asked(self) -> None:
         await self._abort.wait()
@@ -139,21 +172,3 @@ class Server:
                 if self._signals > 1:
                     everything.cancel()
                 self.stop(SIGNAL_CODES[signal.Signals(number)], abort=True)
-
-
-def open_session(settings: Settings, store: Store) -> Session:
-    """The session that the settings ask for. Raises SessionError."""
-    cwd = Path(settings.cwd)
-    if settings.session_path:
-        path = Path(settings.cwd, settings.session_path)
-        if path.exists():
-            return Session.open(store, path, cwd=cwd)
-        if not path.parent.is_dir():
-            raise SessionUnreadable(str(path), "its directory does not exist")
-        return Session.new(store, cwd, path=path)
-    if settings.resume:
-        found = store.find(settings.resume)
-        return Session.open(store, found.path, found.branch)
-    if settings.continue_newest and (newest := store.newest(cwd)) is not None:
-        return Session.open(store, newest)
-    return Session.new(store, cwd, persist=settings.persist)

@@ -12,13 +12,12 @@ from typing import Any, Final, cast
 
 import trio
 
-from zutd.daemon.commands import execute, execute_slow, is_slow
 from zutd.daemon.errors import CommandError
+from zutd.daemon.greeting import GREETINGS
 from zutd.daemon.hub import Stamped
 from zutd.daemon.server import BROKEN_STDOUT, Server
-from zutd.frames.client import COMMANDS, HelloCommand
+from zutd.frames.commands import COMMANDS, HelloCommand
 from zutd.frames.define import evolve
-from zutd.frames.events import TextDelta, ThinkingDelta, ToolProgress, ToolUseArgs
 from zutd.wire import jsonrpc, typed
 from zutd.wire.codec import ProtocolError, decode_value, encode, structure_tagged, unstructure
 from zutd.wire.envelope import Answer, Call, Dialect, EnvelopeError, Failure, Id, failure_of
@@ -35,12 +34,13 @@ MERGE_AT: Final = 256 * 1024
 MERGED_MOST: Final = 1024 * 1024
 """Characters that one joined frame may hold: readers have a limit, and what is held back must count as waiting."""
 
-_MERGED_FIELD: Final[dict[type, str]] = {
-    TextDelta: "delta",
-    ThinkingDelta: "delta",
-    ToolUseArgs: "delta",
-    ToolProgress: "text",
+_MERGED_FIELD: Final[dict[str, str]] = {
+    "text_delta": "delta",
+    "thinking_delta": "delta",
+    "tool_use_args": "delta",
+    "tool_progress": "text",
 }
+"""Events by tag, and their field that may be joined: their classes are not loaded when a frontend says hello."""
 
 
 class Outgoing:
@@ -61,7 +61,7 @@ class Outgoing:
 
     def tell(self, stamped: Stamped) -> None:
         """Send an event, perhaps joined with the one before."""
-        field = _MERGED_FIELD.get(type(stamped.event))
+        field = _MERGED_FIELD.get(stamped.event.tag)
         if field is not None and self._writer.pending_bytes > MERGE_AT:
             self._hold(stamped, field)
             return
@@ -85,7 +85,7 @@ class Outgoing:
         if held is None:
             return
         text, self._pieces, self._size = "".join(self._pieces), [], 0
-        joined = evolve(held.event, **{_MERGED_FIELD[type(held.event)]: text})
+        joined = evolve(held.event, **{_MERGED_FIELD[held.event.tag]: text})
         self._put(self._line(Stamped(joined, held.seq, held.turn_id)), soon=True)
 
     def _line(self, stamped: Stamped) -> bytes:
@@ -132,7 +132,7 @@ class RpcFrontend:
         bounds = Bounds(stall_seconds=settings.stall_timeout, stall_bytes=settings.stall_bytes)
         self._writer = Writer(self._stdio.stdout, bounds)
         self._out = Outgoing(self._writer)
-        server.runtime.hub.subscribe(self._tell)
+        server.hub.subscribe(self._tell)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             nursery.start_soon(self._write, self._writer)
@@ -160,13 +160,14 @@ class RpcFrontend:
 
     def _tell(self, stamped: Stamped) -> None:
         assert self._out is not None
+        assert self._server is not None
         if self._open:
             self._out.tell(stamped)
             return
         self._waiting.append(stamped)
         if len(self._waiting) > BEFORE_OPEN:
             self._waiting.popleft()
-            self._runtime.events_dropped += 1
+            self._server.hub.dropped += 1
 
     def _open_up(self) -> None:
         """The frontend has said who it is, as far as it must: from now on it is told everything."""
@@ -236,6 +237,11 @@ class RpcFrontend:
             self._ended = True
             self._server.stop(1, abort=True)
             return
+        if type(command) in GREETINGS:
+            self._succeed(call, GREETINGS[type(command)](self._server, command))
+            return
+        from zutd.daemon.commands import is_slow
+
         if is_slow(command):
             assert self._nursery is not None
             self._nursery.start_soon(self._run_slow, call, command)
@@ -251,6 +257,8 @@ class RpcFrontend:
             raise CommandError("auth_required", "wrong token")
 
     def _run(self, call: Call, command: Any) -> None:
+        from zutd.daemon.commands import execute
+
         assert self._server is not None
         try:
             reply = execute(self._server, command)
@@ -262,6 +270,8 @@ class RpcFrontend:
             self._succeed(call, reply)
 
     async def _run_slow(self, call: Call, command: Any) -> None:
+        from zutd.daemon.commands import execute_slow
+
         assert self._server is not None
         try:
             reply = await execute_slow(self._server, command)
@@ -287,9 +297,10 @@ class RpcFrontend:
             self._open_up()
 
     def _fail(self, call: Call, failure: Failure) -> None:
+        assert self._server is not None
         if call.wants_answer:
             self._refuse(call.id, call.name, failure)
-        if not self._open and not self._runtime.settings.token:
+        if not self._open and not self._server.settings.token:
             self._open_up()
 
     def _refuse(self, id: Id, command: str, failure: Failure) -> None:

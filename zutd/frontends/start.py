@@ -1,6 +1,7 @@
 """Start a daemon with the frontend that was asked for, and see it through to its exit code."""
 
-from zutd.daemon.server import CannotStartError, Frontend, Server
+from zutd.daemon.server import Frontend, Server
+from zutd.daemon.start import CannotStartError
 from zutd.log import make_log
 from zutd.settings import Settings
 from zutd.wire.stdio import Stdio, claim, release

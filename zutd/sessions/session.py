@@ -60,14 +60,22 @@ class Session:
 
     @classmethod
     def new(
-        cls, store: Store, cwd: Path | str, *, persist: bool = True, title: str = "", path: Path | None = None
+        cls,
+        store: Store,
+        cwd: Path | str,
+        *,
+        persist: bool = True,
+        title: str = "",
+        path: Path | None = None,
+        planned: tuple[str, datetime] | None = None,
     ) -> Self:
         """A session without messages. Nothing is written yet, and never without ``persist``.
 
-        ``path`` is a file of the caller's choice instead of one in the store.
+        ``path`` is a file of the caller's choice instead of one in the store; ``planned`` are the id (a uuid) and
+        the start if somebody has been told of them before.
         """
-        started = datetime.now(UTC)
-        tree = Tree(make_header(canonical(cwd), started=started))
+        session_id, started = planned or ("", datetime.now(UTC))
+        tree = Tree(make_header(canonical(cwd), session_id, started=started))
         chosen = (path or store.new_path(tree.header.cwd, tree.header.id, started)).absolute() if persist else None
         journal = Journal(chosen, waiting=begin(tree, title=_one_line(title)))
         return cls(store, Opened(tree=tree, journal=journal, repaired=()))

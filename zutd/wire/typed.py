@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from zutd.frames.client import COMMANDS
+from zutd.frames.commands import COMMANDS
 from zutd.wire.codec import describe
 from zutd.wire.envelope import KINDS, Answer, Call, EnvelopeError, Failure, Id, is_id, without_type
 
