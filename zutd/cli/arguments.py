@@ -4,6 +4,7 @@ import argparse
 from typing import Any, Final, NoReturn
 
 from zutd import __version__
+from zutd.cli.errors import UsageError
 
 REASONING: Final = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
@@ -27,10 +28,6 @@ EPILOG: Final = """\
 exit codes: 0 finished, 1 failed, 2 usage, 3 blocked by an extension, 4 a limit was reached,
 5 the session is in use or cannot be read, 130/143 stopped by a signal, 141 stdout was closed
 """
-
-
-class UsageError(Exception):
-    """The command line is wrong; the text says what and how to mend it."""
 
 
 class _Parser(argparse.ArgumentParser):

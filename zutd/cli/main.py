@@ -4,7 +4,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from zutd.cli.arguments import UsageError, parse
+from zutd import __version__
+from zutd.cli.errors import UsageError
 from zutd.paths import zut_home
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; its exit code."""
     words = sys.argv[1:] if argv is None else argv
     _fill_closed()
+    if words in (["--version"], ["-v"]):
+        print(f"zutd {__version__}")
+        return 0
     try:
         if words[:1] == ["ext"]:
             from zutd.cli.ext import run_ext
@@ -60,6 +64,8 @@ def complain(text: str) -> None:
 
 
 def _run(words: list[str]) -> int:
+    from zutd.cli.arguments import parse
+
     args = parse(words)
     if args.list_models:
         from zutd.cli.models import list_models

@@ -1,6 +1,6 @@
 """``zutd --list-models``."""
 
-from zutd.cli.arguments import UsageError
+from zutd.cli.errors import UsageError
 from zutd.cli.table import table
 from zutd.daemon.models import UnknownProviderError, every_model
 

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from zutd.cli.arguments import UsageError
+from zutd.cli.errors import UsageError
 from zutd.daemon.workspace import repository_root, trust_workspace, trusted_workspaces
 from zutd.paths import zut_home
 

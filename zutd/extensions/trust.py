@@ -4,7 +4,6 @@
 in its arguments included) at the time of consent. A change of either asks again.
 """
 
-import hashlib
 import json
 import os
 from typing import Final
@@ -16,6 +15,8 @@ _FILE: Final = os.path.join("zutd", "trust.json")
 
 def digest(found: Found) -> str:
     """SHA-256 (hex) over the manifest and what it runs, as far as that lies in the directory."""
+    import hashlib
+
     total = hashlib.sha256()
     for path in (os.path.join(found.directory, MANIFEST), *_program(found)):
         try:
