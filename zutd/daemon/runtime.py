@@ -56,13 +56,14 @@ from zutd.tools.skill import SkillTool
 
 @attrs.define(eq=False)
 class Job:
-    """A prompt that runs, or is about to."""
+    """A prompt that runs, or is about to. ``joined`` are those that reached its turn while it ran, and end with it."""
 
     prompt: Queued
     runner: TurnRunner
     scope: trio.CancelScope
     opening: UserMessage | None = None
     compact: str | None = None
+    joined: list[Queued] = attrs.Factory(list)
 
 
 @attrs.frozen
@@ -253,7 +254,8 @@ class Runtime:
         return PromptReply(started=False, queued=True, position=position, prompt_id=queued.prompt_id)
 
     def _knows(self, prompt_id: str) -> bool:
-        return self.queue.has(prompt_id) or (self._job is not None and self._job.prompt.prompt_id == prompt_id)
+        running = (self._job.prompt, *self._job.joined) if self._job is not None else ()
+        return self.queue.has(prompt_id) or any(prompt_id == queued.prompt_id for queued in running)
 
     def start_compaction(self, instructions: str) -> None:
         """Compact the branch, as a turn of its own."""
@@ -342,7 +344,7 @@ class Runtime:
                 self._start(queued)
             except CommandError as exc:
                 self.hub.emit(ErrorEvent(message=exc.message, code=exc.kind), queued.prompt_id)
-                self._finish(queued.prompt_id, "error", NO_USAGE)
+                self._finish(queued.prompt_id, "error", NO_USAGE, queued.prompt_id)
                 continue
             return
 
@@ -377,10 +379,13 @@ class Runtime:
                 await self.journal.sync()
         except JournalError as exc:
             self.log.warning("the end of a turn was not written", problem=str(exc))
-        self._finish(job.prompt.prompt_id, outcome, job.runner.usage)
+        turn_id = job.prompt.prompt_id
+        for joined in job.joined:
+            self._finish(joined.prompt_id, outcome, NO_USAGE, turn_id)
+        self._finish(turn_id, outcome, job.runner.usage, turn_id)
 
-    def _finish(self, prompt_id: str, outcome: Outcome, usage: Usage) -> None:
-        self.hub.emit(DoneEvent(prompt_id=prompt_id, outcome=outcome, usage=view_usage(usage)), prompt_id)
+    def _finish(self, prompt_id: str, outcome: Outcome, usage: Usage, turn_id: str) -> None:
+        self.hub.emit(DoneEvent(prompt_id=prompt_id, outcome=outcome, usage=view_usage(usage)), turn_id)
 
     async def _resolve(self, job: Job) -> UserMessage | None:
         """A prompt that begins with a slash: run the command if there is one, else it is plain text.
@@ -465,8 +470,11 @@ class Runtime:
     def take_steering(self) -> tuple[Incoming, ...]:
         """Messages for the running turn."""
         taken = self.queue.take_steering()
+        assert self._job is not None
+        self._job.joined.extend(taken)
         for queued in taken:
-            self.hub.emit(PromptStarted(prompt_id=queued.prompt_id, origin=queued.origin))
+            started = PromptStarted(prompt_id=queued.prompt_id, origin=queued.origin)
+            self.hub.emit(started, self._job.prompt.prompt_id)
         return tuple(_incoming(queued) for queued in taken)
 
     def has_steering(self) -> bool:
