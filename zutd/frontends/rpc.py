@@ -134,10 +134,13 @@ class RpcFrontend:
         self._out = Outgoing(self._writer)
         server.hub.subscribe(self._tell)
         async with trio.open_nursery() as nursery:
-            self._nursery = nursery
             nursery.start_soon(self._write, self._writer)
-            await read_lines(self._stdio.stdin, settings.max_line, self._on_line)
-            server.stop(0, abort=settings.on_eof == "cancel")
+            async with trio.open_nursery() as slow:
+                self._nursery = slow
+                await read_lines(self._stdio.stdin, settings.max_line, self._on_line)
+                if settings.on_eof == "cancel":
+                    server.stop(0, abort=True)
+            server.stop(0, abort=False)  # not before every command has been answered
             await trio.sleep_forever()
 
     async def _write(self, writer: Writer) -> None:
