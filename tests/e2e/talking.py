@@ -87,6 +87,13 @@ class Checked(Daemon):
         if kind is None:
             self.check()
 
+    def have(self, type: str, **fields: Any) -> Json:
+        """An event of a type with these fields, whether it has come already or comes yet."""
+        for frame in self.frames:
+            if frame.get("type") == type and all(frame.get(key) == value for key, value in fields.items()):
+                return frame
+        return self.event(type, **fields)
+
     def check(self) -> None:
         """Hold every frame so far to the schema."""
         valid = schema("client", self.definition)
@@ -121,6 +128,18 @@ class RpcClient(Checked):
         """The parameters of the next notification of this kind."""
         found: Json = self.wait_for(lambda frame: frame.get("method") == method, patience)["params"]
         return found
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead and not yet reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat[stat.rindex(b")") + 2 : stat.rindex(b")") + 3] not in (b"Z", b"X")
 
 
 # --- looking at frames -----------------------------------------------------------------------------------------------
