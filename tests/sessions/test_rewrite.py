@@ -171,7 +171,7 @@ def test_a_lost_first_branch_is_made_anew() -> None:
 
 def test_a_lost_header_is_replaced_and_said() -> None:
     """The rows are worth more than the header."""
-    for first in (b"\0\0\0", LINES[0][:-10]):
+    for first in (b"\0\0\0", LINES[0][:-10], b"0", b"[1]", b"null 1"):
         mended = mend(joined([first, *LINES[1:]]), SPARE)
         assert mended.tree.header == SPARE
         assert "/somewhere" in mended.notes[0]

@@ -27,7 +27,7 @@ from zutd.sessions.entries import (
 from zutd.sessions.loading import read_header
 from zutd.sessions.reading import read_json
 from zutd.sessions.tree import Tree
-from zutd.wire.codec import decode_object, encode, encode_frame
+from zutd.wire.codec import ProtocolError, decode_object, encode, encode_frame
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _scan = json.JSONDecoder().raw_decode
@@ -147,10 +147,18 @@ def _mend_header(line: bytes, spare: Header) -> tuple[bytes, list[str]]:
     try:
         read_header(whole)
     except RowError as exc:
-        if whole and "n" not in decode_object(whole):
-            raise  # some other format or version: not ours to mend
+        if _is_other_header(whole):
+            raise  # not ours to mend
         return encode_frame(spare), [f"line 1: the header was lost ({exc}); the new one says directory {spare.cwd}"]
     return whole, ["line 1: something was glued to the header"] if line[len(whole) :].strip() else []
+
+
+def _is_other_header(line: bytes) -> bool:
+    """Whether a first line is the header of some other format or version, and not a row, or rubbish."""
+    try:
+        return "n" not in decode_object(line)
+    except ProtocolError:
+        return False
 
 
 class _Mender:
