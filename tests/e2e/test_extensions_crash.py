@@ -63,6 +63,23 @@ serve(tool("work"), command("hi"), tool_call=call)
         assert f"ended: {words}" in log_of(tmp_path, "mortal")
 
 
+def test_death_between_hello_and_its_answer(tmp_path: Path) -> None:
+    """An extension that does not even wait for ``hello_ack`` is a crash like any other: told, and tried again."""
+    body = """
+os.close(0)
+hello(NAME)
+os._exit(5)
+"""
+    installed(tmp_path, "hasty", body)
+    with Daemon(tmp_path) as daemon:
+        assert daemon.prompt("hello")[-1]["outcome"] == "ok"
+        error = seen(daemon, "ext_error", extension="hasty")
+
+        assert (error["stage"], error["exit_status"]) == ("runtime", "exit status 5")
+        assert error["message"] == "extension exited: exit status 5"
+        assert seen(daemon, "ext_exit", extension="hasty", restarts=1)
+
+
 def test_u4_a_result_just_before_the_end_counts(tmp_path: Path) -> None:
     """A result that was written before the process died is the result."""
     body = "serve(tool('last'), tool_call=lambda f: (result(f, 'my last words'), os._exit(1)))"

@@ -291,7 +291,10 @@ class Child:
             return
         self._greeted.set()
         self.capabilities = frozenset(hello.capabilities)
-        self.send(self._owner.acknowledge())
+        try:
+            self.send(self._owner.acknowledge())
+        except ExtensionGoneError:
+            return  # it did not wait for the answer; how it ended is told when it has ended
 
     def _refuse(self, message: str) -> None:
         self._error = self._error or StartError("handshake", message)
