@@ -18,7 +18,7 @@ from tests.agent.fakes import (
     says,
     tool,
 )
-from zutd.agent.loop import UNCHANGED
+from zutd.agent.calls import UNCHANGED
 from zutd.agent.turn import CUT_OFF, SKIPPED
 from zutd.frames import events as e
 from zutd.frames.blocks import Image, Text, Thinking, ToolCall, text_of

@@ -6,27 +6,23 @@ that tells of it. Whatever happens (abort, failure, a full disk), every call has
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import attrs
 import trio
 
 from zutd.agent.asking import ask
-from zutd.agent.compaction import THRESHOLD, is_due
+from zutd.agent.calls import CallRunner, Ready
+from zutd.agent.compaction import is_due
 from zutd.agent.compactor import CompactionError, Compactor
-from zutd.agent.context import Preparation
 from zutd.agent.ports import (
     Choice,
-    Guards,
     Incoming,
-    Journal,
     JournalError,
-    StateRefusedError,
-    Surroundings,
+    LoopSettings,
+    Ports,
 )
 from zutd.agent.stream import Stream
-from zutd.agent.turn import ABORTED, SKIPPED, Phase, Turn, error_result
+from zutd.agent.turn import ABORTED, SKIPPED, Phase, Turn
 from zutd.agent.views import row_id, usage_event, view_content, view_result_content
 from zutd.frames.blocks import (
     NO_USAGE,
@@ -48,53 +44,15 @@ from zutd.frames.events import (
     ExtNotify,
     TextDelta,
     ToolCallEvent,
-    ToolExecutionStarted,
-    ToolProgress,
     ToolResultEvent,
     TurnEnd,
     TurnStart,
     UserMessage,
 )
 from zutd.frames.extension import EventFrame
-from zutd.frames.verdicts import CallVerdict
 from zutd.models.base import Answer, ErrorKind, ModelError, Request, ToolSpec
-from zutd.models.retry import DEFAULT as DEFAULT_RETRY
-from zutd.models.retry import Retry
-from zutd.tools.base import Tool, ToolContext, ToolError, ToolOutput
 
-UNCHANGED: Final = "the tool's state was not kept"
-
-
-@attrs.frozen(kw_only=True)
-class LoopSettings:
-    """What does not change while the daemon runs.
-
-    ``max_steps`` 0 is no limit; ``compact_at`` is the part of the window that may be used, 0 for never.
-    """
-
-    cwd: Path
-    environment: dict[str, str]
-    max_steps: int = 0
-    temperature: float | None = None
-    retry: Retry = DEFAULT_RETRY
-    compact_at: float = THRESHOLD
-
-
-@attrs.frozen(kw_only=True)
-class Ports:
-    """Everything the loop talks to.
-
-    ``report`` takes an unexpected exception and gives its reference in the log; ``compacted`` is told of compactions.
-    ``preparation`` is kept from turn to turn, so that a long conversation costs no more than a short one.
-    """
-
-    journal: Journal
-    guards: Guards
-    around: Surroundings
-    emit: Callable[[Any], None]
-    compacted: Callable[[], None]
-    report: Callable[[BaseException], str]
-    preparation: Preparation = attrs.field(factory=Preparation)
+__all__ = ["LoopSettings", "Ports", "TurnRunner", "now"]
 
 
 class _StopTurn(Exception):  # noqa: N818 - control flow, not an error
@@ -120,7 +78,7 @@ class TurnRunner:
         self._scope = trio.CancelScope()
         self._stream: Stream | None = None
         self._choice: Choice | None = None
-        self._activated: list[str] = []
+        self._calls = CallRunner(ports, settings)
         self._kept = 0
         self._opened = False
         self._compactor = Compactor(ports.journal, ports.emit, settings.retry, ports.compacted)
@@ -343,7 +301,7 @@ class TurnRunner:
         calls = self._turn.take_answer(message)
         self._kept = 0
         for call in calls:
-            owner = self._owner(call.name)
+            owner = self._calls.owner(call.name)
             ports.emit(ToolCallEvent(id=call.id, name=call.name, args=call.args, extension=owner))
             ports.guards.observe(
                 EventFrame(event="tool_call", tool_id=call.id, tool_name=call.name, tool_args=call.args)
@@ -376,24 +334,55 @@ class TurnRunner:
     # --- running tools
 
     async def _act(self) -> None:
+        """Run the answer's calls: one after another, or together when all of them just look."""
+        self._kept = 0
         self._keep_results()  # a cut-off answer has them already
+        rest = self._turn.open_calls
+        if len(rest) > 1 and all(map(self._calls.just_looks, rest)):
+            await self._act_together()
+        else:
+            await self._act_in_turn()
+        self._turn.collect()
+
+    async def _act_in_turn(self) -> None:
         while (call := self._turn.next_call()) is not None:
             if self._ports.around.has_steering():
                 self._turn.fill(SKIPPED)
             else:
-                self._turn.give(await self._run_call(call))
+                self._turn.give(await self._calls.run(call))
             self._keep_results()
-        self._turn.collect()
+
+    async def _act_together(self) -> None:
+        """Guards and approvals are asked in order, then all that may run runs at once; one failure stops no other."""
+        prepared = [(place, await self._calls.prepare(call)) for place, call in self._turn.begin_rest()]
+
+        failures: list[JournalError] = []
+
+        async def finish(place: int, ready: Ready) -> None:
+            try:
+                self._turn.give(await self._calls.execute(ready), place)
+                self._keep_results()
+            except JournalError as exc:
+                failures.append(exc)
+
+        async with trio.open_nursery() as nursery:
+            for place, ready in prepared:
+                if isinstance(ready, ToolResult):
+                    self._turn.give(ready, place)
+                else:
+                    nursery.start_soon(finish, place, ready)
+        if failures:
+            raise failures[0]
+        self._keep_results()
 
     def _keep_results(self) -> None:
         """Write results as soon as they are there, then tell of them."""
         fresh = self._turn.results[self._kept :]
         if not fresh:
             return
-        message = Message(role="tool", content=fresh, time=now(), activated_tools=tuple(self._activated))
+        message = Message(role="tool", content=fresh, time=now(), activated_tools=self._calls.take_activated())
         self._ports.journal.add_message(message)
         self._kept += len(fresh)
-        self._activated.clear()
         for result in fresh:
             self._tell_result(result)
 
@@ -407,70 +396,6 @@ class TurnRunner:
                 details=ABSENT if result.extension else result.details,
             )
         )
-
-    async def _run_call(self, call: ToolCall) -> ToolResult:
-        """One call, from guards to its one result."""
-        ports = self._ports
-        if call.invalid:
-            return error_result(call, f"the arguments of {call.name} are not a JSON object: {call.invalid[:500]}")
-        tool = self._find(call.name)
-        if tool is None:
-            known = ", ".join(sorted(t.name for t in ports.around.tools())) or "none"
-            return error_result(call, f'unknown tool "{call.name}"; there are: {known}')
-        verdict = await ports.guards.guard_call(call.id, call.name, call.args)
-        ports.journal.add_records(verdict.records)
-        if verdict.blocked:
-            return error_result(call, verdict.reason)
-        if tool.side_effects:
-            await ports.journal.sync()
-        ports.emit(_started(call, verdict))
-        output = await self._execute(tool, call, verdict.args)
-        return self._commit(tool, call, output)
-
-    async def _execute(self, tool: Tool, call: ToolCall, args: Any) -> ToolOutput:
-        def progress(text: str) -> None:
-            self._ports.emit(ToolProgress(id=call.id, text=text))
-
-        context = ToolContext(
-            call_id=call.id, cwd=self._settings.cwd, progress=progress, environment=self._settings.environment
-        )
-        try:
-            return await tool.run(args, context)
-        except ToolError as exc:
-            return ToolOutput(content=(Text(text=str(exc)),), is_error=True)
-        except Exception as exc:  # noqa: BLE001 - a tool's fault is the model's to read, the traceback is ours
-            reference = self._ports.report(exc)
-            return ToolOutput(content=(Text(text=f"tool execution failed ({reference})"),), is_error=True)
-
-    def _commit(self, tool: Tool, call: ToolCall, output: ToolOutput) -> ToolResult:
-        """Keep an extension's state before the result that tells of it."""
-        if tool.extension and output.details is not ABSENT:
-            try:
-                self._ports.journal.add_state(tool.extension, output.details)
-            except StateRefusedError as exc:
-                self._ports.guards.warn(tool.extension, f"{UNCHANGED}: {exc}")
-            except JournalError as exc:
-                return error_result(call, f"tool result state could not be persisted: {exc}")
-        self._activate(output.activate)
-        return ToolResult(
-            call_id=call.id,
-            name=call.name,
-            content=output.content,
-            is_error=output.is_error,
-            extension=tool.extension,
-            details=ABSENT if tool.extension else output.details,
-        )
-
-    def _activate(self, names: tuple[str, ...]) -> None:
-        deferred = {tool.name for tool in self._ports.around.tools() if tool.deferred}
-        self._activated.extend(name for name in names if name in deferred and name not in self._activated)
-
-    def _find(self, name: str) -> Tool | None:
-        return next((tool for tool in self._ports.around.tools() if tool.name == name), None)
-
-    def _owner(self, name: str) -> str:
-        tool = self._find(name)
-        return tool.extension if tool is not None else ""
 
     # --- the end
 
@@ -510,15 +435,6 @@ class TurnRunner:
 
 
 _MAY_HELP: Final = frozenset({"network", "timeout", "rate_limit", "overloaded", "server"})
-
-
-def _started(call: ToolCall, verdict: CallVerdict) -> ToolExecutionStarted:
-    return ToolExecutionStarted(
-        id=call.id,
-        name=call.name,
-        args=verdict.args if verdict.rewritten_by else ABSENT,
-        rewritten_by=verdict.rewritten_by,
-    )
 
 
 def _with_text(content: tuple[Block, ...], text: str) -> tuple[Block, ...]:

@@ -1,15 +1,20 @@
 """What the agent needs of the rest of zutd, as small Protocols that it declares itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
 
+from zutd.agent.compaction import THRESHOLD
+from zutd.agent.context import Preparation
 from zutd.frames.blocks import Image, Message, Usage
 from zutd.frames.extension import EventFrame
 from zutd.frames.verdicts import CallVerdict, Record, TextVerdict, TurnVerdict
 from zutd.models.base import Model, ModelInfo
-from zutd.tools.base import Tool
+from zutd.models.retry import DEFAULT as DEFAULT_RETRY
+from zutd.models.retry import Retry
+from zutd.tools.base import Tool, ToolContext
 
 
 class JournalError(Exception):
@@ -138,3 +143,53 @@ class Surroundings(Protocol):
     def has_steering(self) -> bool:
         """Whether there are any."""
         ...
+
+
+class Approver(Protocol):
+    """Whoever is asked before a tool runs."""
+
+    async def refusal(self, tool: Tool, call_id: str, args: Any, context: ToolContext) -> str:
+        """Why the call must not run, for the model; empty when it may."""
+        ...
+
+
+class Unasked:
+    """Nobody is asked: every call may run."""
+
+    async def refusal(self, tool: Tool, call_id: str, args: Any, context: ToolContext) -> str:
+        """Nothing is refused."""
+        del tool, call_id, args, context
+        return ""
+
+
+@attrs.frozen(kw_only=True)
+class LoopSettings:
+    """What does not change while the daemon runs.
+
+    ``max_steps`` 0 is no limit; ``compact_at`` is the part of the window that may be used, 0 for never.
+    """
+
+    cwd: Path
+    environment: dict[str, str]
+    max_steps: int = 0
+    temperature: float | None = None
+    retry: Retry = DEFAULT_RETRY
+    compact_at: float = THRESHOLD
+
+
+@attrs.frozen(kw_only=True)
+class Ports:
+    """Everything the loop talks to.
+
+    ``report`` takes an unexpected exception and gives its reference in the log; ``compacted`` is told of compactions.
+    ``preparation`` is kept from turn to turn, so that a long conversation costs no more than a short one.
+    """
+
+    journal: Journal
+    guards: Guards
+    around: Surroundings
+    emit: Callable[[Any], None]
+    compacted: Callable[[], None]
+    report: Callable[[BaseException], str]
+    approver: Approver = attrs.field(factory=Unasked)
+    preparation: Preparation = attrs.field(factory=Preparation)

@@ -6,6 +6,7 @@ use ids twice. What may follow what is the table ``_NEXT``.
 """
 
 import enum
+from itertools import takewhile
 from typing import Final
 
 import attrs
@@ -105,10 +106,26 @@ class Turn:
                 return slot.call
         return None
 
-    def give(self, result: ToolResult) -> None:
-        """The running call's result."""
-        for slot in self._slots:
-            if slot.begun and slot.result is None:
+    def begin_rest(self) -> tuple[tuple[int, ToolCall], ...]:
+        """All calls that have no result begin together; each with its place, for :meth:`give`."""
+        if self.phase is not Phase.ACTING:
+            raise TurnError(f"begin rest in phase {self.phase.value}")
+        rest = [(place, slot) for place, slot in enumerate(self._slots) if slot.result is None]
+        if any(slot.begun for _, slot in rest):
+            raise TurnError("a call is running already")
+        for _, slot in rest:
+            slot.begun = True
+        return tuple((place, slot.call) for place, slot in rest)
+
+    @property
+    def open_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that have no result."""
+        return tuple(slot.call for slot in self._slots if slot.result is None)
+
+    def give(self, result: ToolResult, place: int | None = None) -> None:
+        """The result of the call at a place, or of the one that is running."""
+        for at, slot in enumerate(self._slots):
+            if slot.begun and slot.result is None and place in (None, at):
                 if result.call_id != slot.call.id:
                     raise TurnError(f"result for {result.call_id!r}, but {slot.call.id!r} is running")
                 slot.result = result
@@ -126,8 +143,9 @@ class Turn:
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The results so far, in the order of the calls."""
-        return tuple(slot.result for slot in self._slots if slot.result is not None)
+        """The results so far, in the order of the calls; up to the first call that has none."""
+        known = takewhile(lambda slot: slot.result is not None, self._slots)
+        return tuple(slot.result for slot in known if slot.result is not None)
 
     def collect(self) -> tuple[ToolResult, ...]:
         """All results, in the order of the calls; the step is over."""
