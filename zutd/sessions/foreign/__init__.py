@@ -1,0 +1,1 @@
+"""Sessions of other programs, and of other homes, into this one."""
