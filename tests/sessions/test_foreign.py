@@ -230,6 +230,7 @@ MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(Healt
 @MANY
 @given(st.sampled_from(["zut", "pi", "zutd", "none"]), st.lists(st.lists(LINES, max_size=8), min_size=1, max_size=3))
 @example("zut", [[b'{"type":"compaction","messages":[{"role":"tool"}]}']])
+@example("zut", [[b'{"type":"usage","bad":[NaN,{"type":[]}]}']])
 def test_any_lines_give_a_session_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, start: str, files: list[list[bytes]]
 ) -> None:

@@ -4,6 +4,7 @@ A line that is no record is reported with its number and left out; whole records
 the middle of a line, the next one wrote on) are kept. (No trio, no I/O.)
 """
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -54,14 +55,14 @@ def read_records(data: bytes, notes: Notes) -> list[Record]:
         try:
             records.append(Record(number, decode_object(text)))
         except ProtocolError as exc:
-            found = [Record(number, raw) for raw in _salvage(text)]
+            found = list(_salvage(number, text))
             kept = f", but {len(found)} whole records in it" if found else ""
             notes.add(f"left out{kept} ({exc.message})", number)
             records += found
     return records
 
 
-def _salvage(line: bytes) -> Iterator[dict[str, Any]]:
+def _salvage(number: int, line: bytes) -> Iterator[Record]:
     """Whole records inside a line that is none."""
     text = line.decode("latin-1")  # one character a byte; only the structure matters for finding a record's end
     at = line.find(_START)
@@ -70,12 +71,10 @@ def _salvage(line: bytes) -> Iterator[dict[str, Any]]:
             return
         end = _end_of_value(text, at)
         if end:
-            try:
-                raw = decode_object(line[at:end])
-            except ProtocolError:
-                raw = {}
-            if raw.get("type") in ZUT_TYPES | PI_TYPES:  # else it is a block of the message that was torn
-                yield raw
+            with contextlib.suppress(ProtocolError):
+                record = Record(number, decode_object(line[at:end]))
+                if record.type in ZUT_TYPES | PI_TYPES:  # else it is a block of the message that was torn
+                    yield record
         at = line.find(_START, end or at + 1)
 
 
