@@ -44,6 +44,7 @@ class Settings:
     append_system_prompt: tuple[str, ...] = ()
     context_files: bool = True
     skills: bool = True
+    confirm: bool = False
     tools: tuple[str, ...] | None = None
     bash_max_timeout: int = 600
     # extensions

@@ -88,6 +88,12 @@ def _add_agent(group: Any) -> None:
     group.add_argument("--no-tools", action="store_true", help="no built-in tools")
     group.add_argument("--system-prompt", default="", metavar="TEXT", help="instead of the built-in one")
     group.add_argument("--append-system-prompt", action="append", default=[], metavar="TEXT", help="after it; repeat")
+    group.add_argument(
+        "--no-yolo",
+        action="store_true",
+        help="ask before every tool call (a frontend that can confirm is needed, else every call is refused)",
+    )
+    group.add_argument("-y", "--yes", dest="no_yolo", action="store_false", help="do not ask (the default)")
     group.add_argument("-nc", "--no-context-files", action="store_true", help="do not read AGENTS.md files")
     group.add_argument("--no-skills", "--no-skill", action="store_true", help="do not look for skills")
     group.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="what stderr is told")
@@ -127,7 +133,9 @@ def _temperature(text: str) -> float:
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse everything but a sub-command. Raises :class:`UsageError`; exits for ``--help`` and ``--version``."""
     parser = make_parser()
-    args, unknown = parser.parse_known_intermixed_args(argv)
+    end = argv.index("--") if "--" in argv else len(argv)
+    args, unknown = parser.parse_known_intermixed_args(argv[:end])
+    args.prompt += argv[end + 1 :]  # argparse would look for options behind the -- all the same
     if unknown:
         raise UsageError(f"unknown option {unknown[0]}{_near(unknown[0], parser)}")
     return args

@@ -113,7 +113,7 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
     from zutd.settings import Settings, SettingsError, read_config, rpc_token
 
     home = zut_home(os.environ)
-    cwd = os.path.realpath(args.cwd or os.getcwd())
+    cwd = os.path.realpath(args.cwd or _current())
     if not os.path.isdir(cwd):
         raise UsageError(f"--cwd {args.cwd} is not a directory")
     if sum(bool(x) for x in (args.continue_newest, args.resume, args.session, args.no_session)) > 1:
@@ -148,6 +148,7 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         append_system_prompt=tuple(args.append_system_prompt),
         context_files=not args.no_context_files,
         skills=not args.no_skills,
+        confirm=args.no_yolo,
         explicit_extensions=tuple(os.path.abspath(path) for path in args.ext),
         search_extensions=not args.no_ext,
         trust_project=args.trust_project,
@@ -159,6 +160,13 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         on_eof=args.on_eof,
         **chosen,
     )
+
+
+def _current() -> str:
+    try:
+        return os.getcwd()
+    except OSError as exc:
+        raise UsageError(f"the current directory cannot be used ({exc.strerror}); name one with --cwd") from None
 
 
 def _tools(args: "argparse.Namespace") -> tuple[str, ...] | None:

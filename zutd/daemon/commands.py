@@ -36,6 +36,7 @@ from zutd.sessions.errors import (
     SessionUnreadable,
 )
 from zutd.sessions.session import Session
+from zutd.wire.codec import unstructure
 from zutd.wire.envelope import Kind
 
 
@@ -83,13 +84,19 @@ def _get_state(daemon: Daemon, _: cmd.GetState) -> c.StateReply:
         widgets=chrome.widgets,
         panels=chrome.panels,
         notes=chrome.notes,
-        pending=(),
+        pending=tuple(unstructure(request) for request in runtime.desk.pending),
         instructions=runtime.briefing.instructions.files,
         left_out=(*runtime.briefing.instructions.left_out, *runtime.briefing.skills.problems),
         ext_events_dropped=runtime.hub.dropped,
         epoch=runtime.hub.epoch,
         seq=runtime.hub.seq,
     )
+
+
+def _confirm_response(daemon: Daemon, command: cmd.ConfirmResponse) -> c.Done:
+    if not daemon.runtime.desk.answer(command.request_id, command.decision, command.reason):
+        raise CommandError("not_found", f"no request {command.request_id[:80]!r} waits for an answer")
+    return c.Done()
 
 
 def _events_since(daemon: Daemon, command: cmd.EventsSince) -> c.EventsReply:
@@ -443,6 +450,7 @@ TABLE: Final[dict[type, Entry]] = {
     cmd.GetExtensions: Entry(_get_extensions),
     cmd.PanelKeyCommand: Entry(_panel_key),
     cmd.PanelCloseCommand: Entry(_panel_close),
+    cmd.ConfirmResponse: Entry(_confirm_response),
     cmd.EventsSince: Entry(_events_since),
     cmd.ShutdownCommand: Entry(_shutdown),
 }

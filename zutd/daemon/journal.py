@@ -11,7 +11,7 @@ from zutd.frames.blocks import NO_USAGE, Message, Usage, add_usage
 from zutd.frames.define import evolve
 from zutd.frames.verdicts import Record
 from zutd.sessions.errors import SessionError, StateTooLarge
-from zutd.sessions.session import Session
+from zutd.sessions.session import Session, ValueKind
 
 
 @contextmanager
@@ -97,6 +97,10 @@ class SessionJournal:
                 args_digest_after=record.digest_after,
             )
         )
+
+    def add_value(self, kind: ValueKind, value: Any) -> None:
+        """Append a plan, a goal, or what was approved."""
+        self._write(lambda session: session.add_value(kind, value))
 
     def add_compaction(
         self, *, summary: str, first_kept: int, tokens_before: int, tokens_after: int, reason: str

@@ -20,6 +20,7 @@ from zutd.agent.loop import LoopSettings, Ports, TurnRunner
 from zutd.agent.ports import Choice, Incoming, JournalError
 from zutd.agent.views import view_usage
 from zutd.daemon.briefing import Briefing
+from zutd.daemon.desk import Desk
 from zutd.daemon.errors import CommandError
 from zutd.daemon.hub import Hub, new_uuid
 from zutd.daemon.journal import SessionJournal
@@ -96,6 +97,7 @@ class Runtime:
         )
         self._skill_tool = SkillTool(skills=lambda: self.briefing.skills.by_name)
         self.host = self._make_host(guardian)
+        self.desk = Desk(self, self._emit_in_turn, self.host.observe, active=settings.confirm)
         self._tools: tuple[Tool, ...] | None = None
         self._environment = child_environment(settings.environ)
         self._job: Job | None = None
@@ -287,6 +289,7 @@ class Runtime:
             emit=lambda event: self.hub.emit(event, turn_id),
             compacted=self._compacted,
             report=self.report,
+            approver=self.desk,
             preparation=self._preparation,
         )
         settings = LoopSettings(
@@ -480,6 +483,23 @@ class Runtime:
     def has_steering(self) -> bool:
         """Whether there are any."""
         return self.queue.has_steering
+
+    # --- what the desk asks (daemon.desk.Surface)
+
+    def _emit_in_turn(self, event: Any) -> None:
+        self.hub.emit(event, self._job.prompt.prompt_id if self._job is not None else "")
+
+    def can_confirm(self) -> bool:
+        """Whether a frontend answers questions."""
+        return "confirm" in self.capabilities
+
+    def recall(self) -> Any:
+        """What need not be asked again on this branch."""
+        return self.session.value("approval")
+
+    def remember(self, value: Any) -> None:
+        """Keep what need not be asked again."""
+        self.journal.add_value("approval", value)
 
     # --- what the host asks (extensions.host.Surface)
 

@@ -316,6 +316,20 @@ class PanelCloseCommand:
 
 
 @frame
+class ConfirmResponse:
+    """The answer to a ``confirm_request``; ``reason`` is told to the model when it is denied.
+
+    ``allow_tool`` remembers the answer for calls like this one, ``allow_session`` for all.
+    """
+
+    tag: ClassVar[str] = "confirm_response"
+    reply: ClassVar[str] = "Done"
+    request_id: str
+    decision: Literal["allow", "allow_tool", "allow_session", "deny"]
+    reason: str = ""
+
+
+@frame
 class EventsSince:
     """The events after ``seq`` of ``epoch``, for a frontend that lost some."""
 
@@ -363,6 +377,7 @@ Command = (
     | GetExtensions
     | PanelKeyCommand
     | PanelCloseCommand
+    | ConfirmResponse
     | EventsSince
     | ShutdownCommand
 )

@@ -252,6 +252,37 @@ class PromptRemoved:
     origin: str
 
 
+# --- what the daemon asks -------------------------------------------------------------------------------------------
+
+
+@frame
+class ConfirmRequest:
+    """May this tool run? Answered with ``confirm_response``. ``args`` (opaque) are those that will run.
+
+    ``args_digest`` is the SHA-256 (hex) of ``args`` as JSON with sorted keys: the answer is bound to it. ``diff`` is
+    what a write or edit would change.
+    """
+
+    tag: ClassVar[str] = "confirm_request"
+    request_id: str
+    tool_id: str
+    tool_name: str
+    tool_preview: str
+    args: Any
+    args_digest: str
+    diff: str = ""
+    extension: str = ""
+
+
+@frame
+class RequestResolved:
+    """Nobody needs to answer a request any more; ``by``: frontend, timeout, abort."""
+
+    tag: ClassVar[str] = "request_resolved"
+    request_id: str
+    by: Literal["frontend", "timeout", "abort"]
+
+
 # --- the session -----------------------------------------------------------------------------------------------------
 
 
@@ -484,6 +515,8 @@ Event = (
     | PromptStarted
     | PromptReturned
     | PromptRemoved
+    | ConfirmRequest
+    | RequestResolved
     | SessionOpened
     | SessionSwitched
     | SessionForked

@@ -34,6 +34,9 @@ MERGE_AT: Final = 256 * 1024
 MERGED_MOST: Final = 1024 * 1024
 """Characters that one joined frame may hold: readers have a limit, and what is held back must count as waiting."""
 
+ASKS: Final = "confirm_request"
+ANSWERS: Final = "confirm_response"
+
 _MERGED_FIELD: Final[dict[str, str]] = {
     "text_delta": "delta",
     "thinking_delta": "delta",
@@ -91,7 +94,10 @@ class Outgoing:
     def _line(self, stamped: Stamped) -> bytes:
         if self.dialect is None or self.dialect is cast("Any", typed):
             return stamped.line
-        return encode(self.dialect.event(stamped.event.tag, stamped.fields)) + b"\n"
+        tag, fields = stamped.event.tag, stamped.fields
+        if tag == ASKS:
+            return encode(self.dialect.ask(fields["request_id"], tag, fields)) + b"\n"
+        return encode(self.dialect.event(tag, fields)) + b"\n"
 
     def _put(self, data: bytes, *, soon: bool) -> None:
         try:
@@ -207,8 +213,7 @@ class RpcFrontend:
             self._refuse(None, "", failure_of(exc))
             return
         if isinstance(said, Answer):
-            self._refuse(None, "", Failure(kind="not_found", message="an answer to nothing that was asked"))
-            return
+            said = _as_command(said)
         self._on_call(said)
 
     def _choose_dialect(self, raw: Any) -> None:
@@ -313,6 +318,14 @@ class RpcFrontend:
 
 def _failure(exc: CommandError) -> Failure:
     return Failure(kind=exc.kind, message=exc.message, details=exc.details)
+
+
+def _as_command(answer: Answer) -> Call:
+    """An answer to a request of ours, as the command that it stands for; a failure is a no."""
+    fields = dict(answer.data) if isinstance(answer.data, dict) else {}
+    if answer.failure is not None:
+        fields = {"decision": "deny", "reason": answer.failure.message}
+    return Call(name=ANSWERS, fields={**fields, "request_id": str(answer.id)}, wants_answer=False)
 
 
 def is_terminal() -> bool:

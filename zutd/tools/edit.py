@@ -64,10 +64,27 @@ class EditTool:
         finally:
             os.close(descriptor)
 
+    async def preview(self, args: dict[str, Any], context: ToolContext) -> str:
+        """The diff that the edits would make; changes nothing. Raises ToolError when they cannot be made."""
+        check_arguments(self.name, self.schema, args)
+        path = resolve(args["path"], context.cwd)
+        descriptor, status = open_regular(path, "edit")
+        try:
+            return await off_loop(status.st_size, lambda: _preview(descriptor, path, args["edits"]))
+        finally:
+            os.close(descriptor)
 
-def _edit(descriptor: int, path: Path, raw: list[dict[str, Any]]) -> ToolOutput:
-    # Loaded with the first edit and not with the daemon.
+
+def _preview(descriptor: int, path: Path, raw: list[dict[str, Any]]) -> str:
     from zutd.tools.diff import compare
+
+    before, after, _ = _plan(descriptor, path, raw)
+    text: str = compare(before, after).details()["diff"]
+    return text
+
+
+def _plan(descriptor: int, path: Path, raw: list[dict[str, Any]]) -> tuple[bytes, bytes, int]:
+    """The file before and after all edits, and how many there are."""
     from zutd.tools.replace import apply_edits, read_edits
 
     name = readable(path)
@@ -75,11 +92,19 @@ def _edit(descriptor: int, path: Path, raw: list[dict[str, Any]]) -> ToolOutput:
     before = read_all(descriptor, path, "edit", MAX_FILE)
     if b"\0" in before[:_SNIFFED]:
         raise ToolError(f"cannot edit {name}: it looks binary; change it with bash")
-    after = apply_edits(before, edits, name)
+    return before, apply_edits(before, edits, name), len(edits)
+
+
+def _edit(descriptor: int, path: Path, raw: list[dict[str, Any]]) -> ToolOutput:
+    # Loaded with the first edit and not with the daemon.
+    from zutd.tools.diff import compare
+
+    name = readable(path)
+    before, after, count = _plan(descriptor, path, raw)
     replace_file(path, after)
     difference = compare(before, after)
-    details = {"path": name, "edits": len(edits), **difference.details()}
-    made = f"Edited {name}: {counted(len(edits), 'replacement')} (+{details['added']} -{details['removed']} lines)"
+    details = {"path": name, "edits": count, **difference.details()}
+    made = f"Edited {name}: {counted(count, 'replacement')} (+{details['added']} -{details['removed']} lines)"
     shown, cut = difference.unified(lines=_SHOWN_LINES, size=_SHOWN_SIZE)
     more = "\n[the rest of the diff is left out]" if cut else ""
     return text_output(f"{made}\n{shown}{more}", details=details)

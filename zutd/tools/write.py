@@ -46,6 +46,22 @@ class WriteTool:
         data = _encoded(args["content"], path)
         return await off_loop(len(data) + _size(path), lambda: _write(path, data))
 
+    async def preview(self, args: dict[str, Any], context: ToolContext) -> str:
+        """The diff that the write would make; changes nothing."""
+        check_arguments(self.name, self.schema, args)
+        path = resolve(args["path"], context.cwd)
+        data = _encoded(args["content"], path)
+        return await off_loop(len(data) + _size(path), lambda: _preview(path, data))
+
+
+def _preview(path: Path, data: bytes) -> str:
+    from zutd.tools.diff import compare
+
+    if len(data) > _COMPARED or b"\0" in data:
+        return ""
+    text: str = compare(_comparable(path) or b"", data).details()["diff"]
+    return text
+
 
 def _encoded(content: str, path: Path) -> bytes:
     try:

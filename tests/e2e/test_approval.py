@@ -1,0 +1,76 @@
+"""With --no-yolo nothing runs unasked."""
+
+from pathlib import Path
+
+from tests.e2e.harness import Daemon, run_zutd
+
+
+def _asking(home: Path) -> Daemon:
+    daemon = Daemon(home, "--no-yolo")
+    daemon.call("hello", capabilities=["confirm"])
+    return daemon
+
+
+def test_nobody_to_ask_means_no(tmp_path: Path) -> None:
+    """Without a frontend that confirms, a call is refused with a tool error that says why, and nothing happens."""
+    target = tmp_path / "made"
+    with Daemon(tmp_path, "--no-yolo") as daemon:
+        frames = daemon.prompt(f"run: touch {target}")
+
+        result = next(f for f in frames if f["type"] == "tool_result")
+        assert result["is_error"]
+        assert "--no-yolo" in result["content"][0]["text"]
+    assert not target.exists()
+    printed = run_zutd(tmp_path, "--no-yolo", "-p", f"run: touch {target}")
+    assert printed.returncode == 0
+    assert not target.exists()
+
+
+def test_an_answer_decides_and_is_remembered(tmp_path: Path) -> None:
+    """The question carries what will run and its digest; ``allow_tool`` covers the next call of the same program."""
+    with _asking(tmp_path) as daemon:
+        daemon.send("prompt", message="run: true")
+        asked = daemon.event("confirm_request")
+        assert asked["tool_name"] == "bash"
+        assert asked["args"]["command"] == "true"
+        assert len(asked["args_digest"]) == 64
+        assert daemon.call("get_state")["pending"][0]["request_id"] == asked["request_id"]
+        assert daemon.refused("confirm_response", request_id="other", decision="allow")["code"] == "not_found"
+
+        daemon.call("confirm_response", request_id=asked["request_id"], decision="allow_tool")
+        assert daemon.event("request_resolved")["by"] == "frontend"
+        assert not daemon.event("tool_result")["is_error"]
+        daemon.event("done")
+        again = daemon.refused("confirm_response", request_id=asked["request_id"], decision="deny")
+        assert again["code"] == "not_found"
+
+        frames = daemon.prompt("run: true")
+        assert "confirm_request" not in [f["type"] for f in frames]
+    with Daemon(tmp_path, "--no-yolo", "--continue") as later:
+        assert not next(f for f in later.prompt("run: true") if f["type"] == "tool_result")["is_error"]
+
+
+def test_a_no_is_told_to_the_model(tmp_path: Path) -> None:
+    """A denied call gives the model the reason; a write's question shows the diff."""
+    with _asking(tmp_path) as daemon:
+        daemon.send("prompt", message='call write {"path": "note.txt", "content": "hello"}')
+        asked = daemon.event("confirm_request")
+        assert "+hello" in asked["diff"]
+        daemon.call("confirm_response", request_id=asked["request_id"], decision="deny", reason="not that file")
+
+        result = daemon.event("tool_result")
+        assert result["content"][0]["text"] == "not that file"
+        daemon.event("done")
+    assert not (tmp_path / "note.txt").exists()
+
+
+def test_abort_takes_the_question_back(tmp_path: Path) -> None:
+    """Aborting while a question is open resolves it, and the session stays usable."""
+    with _asking(tmp_path) as daemon:
+        daemon.send("prompt", message="run: true")
+        daemon.event("confirm_request")
+        daemon.send("abort")
+        assert daemon.event("request_resolved")["by"] == "abort"
+        assert daemon.event("done")["outcome"] == "aborted"
+        assert daemon.call("get_state")["pending"] == []
+        daemon.prompt("hello")
