@@ -170,3 +170,24 @@ def test_cancel_tells_everyone_once() -> None:
     cancel.cancel()
     cancel.on_cancel(lambda: told.append(2))
     assert (told, cancel.cancelled, cancel.wait()) == ([1, 2], True, True)
+
+
+def test_a_callback_that_fails_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the author wanted done on a cancel may fail; frames are read on."""
+    ext = Extension("x")
+    started = threading.Event()
+
+    @ext.tool
+    def tool(cancel: Cancel) -> None:
+        cancel.on_cancel({}.popitem)
+        started.set()
+        cancel.wait(PATIENCE)
+
+    ext.command("c")(lambda _: "alive")
+    with FakeHost(ext) as host:
+        host.greet()
+        host.send("tool_call", id="c1", name="tool", args={})
+        assert started.wait(PATIENCE)
+        host.send("tool_cancel", id="c1")
+        assert host.command("c")["display"] == "alive"
+    assert "a callback of on_cancel failed" in capsys.readouterr().err

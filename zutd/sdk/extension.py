@@ -51,13 +51,7 @@ EventName = Literal[
     "assistant_message",
     "turn_end",
 ]
-SESSION_EVENTS: Final = (
-    "session_start",
-    "session_opened",
-    "session_switched",
-    "session_forked",
-    "session_compacted",
-)
+SESSION_EVENTS: Final = tuple(name for name in typing.get_args(EventName) if name.startswith("session_"))
 Level = Literal["info", "success", "warn", "error"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -192,7 +186,7 @@ class Cancel:
         return self._event.wait(seconds)
 
     def on_cancel(self, call: Callable[[], object]) -> None:
-        """Call this when it is cancelled, from another thread; at once when it is already."""
+        """Call this when it is cancelled, at once when it is already. Frames wait for it, so it must be quick."""
         with self._lock:
             if not self._event.is_set():
                 self._calls.append(call)
@@ -205,7 +199,10 @@ class Cancel:
             calls, self._calls = self._calls, []
             self._event.set()
         for call in calls:
-            call()
+            try:
+                call()
+            except Exception:  # noqa: BLE001 - it runs where frames are read, and those must go on being read
+                _log_failure("a callback of on_cancel")
 
 
 class State(Generic[T]):
@@ -291,20 +288,21 @@ class _Writer:
         if len(line) > LINE_LIMIT:
             raise ExtensionError(f"{frame['type']} has {len(line)} bytes; the host takes at most {LINE_LIMIT}")
         with self._lock:
-            try:
-                while line and self._open:
-                    line = line[os.write(self._fd, line) :]
-            except OSError:
-                self._open = False  # the host is gone: stdin ends too, and that ends the extension
+            self._write(line)
 
-    def close(self, *last: _Frame) -> None:
-        """Nothing is written from now on but these frames."""
+    def close(self, last: _Frame | None = None) -> None:
+        """Nothing is written from now on, but for this last frame."""
         with self._lock:
-            still, self._open = self._open, False
-        if still:
-            closing = _Writer(self._fd)
-            for frame in last:
-                closing.send(frame)
+            if last is not None:
+                self._write(_dumps(last).encode() + b"\n")
+            self._open = False
+
+    def _write(self, line: bytes) -> None:
+        try:
+            while line and self._open:
+                line = line[os.write(self._fd, line) :]
+        except OSError:
+            self._open = False  # the host is gone: stdin ends too, and that ends the extension
 
 
 def _take_stdio() -> tuple[int, int]:
@@ -734,12 +732,12 @@ class _Conversation:
         self._beside(self._dispatch)
         if self._declared.has_coroutines():
             threading.Thread(target=self._loop.get, name="asyncio-start", daemon=True).start()
-        goodbye: tuple[_Frame, ...] = ()
+        goodbye: _Frame | None = None
         try:
             for line in lines:
                 frame = self._parse(line)
                 if frame.get("type") == "shutdown":
-                    goodbye = ({"type": "shutdown_ack"},)
+                    goodbye = {"type": "shutdown_ack"}
                     break
                 self._take(frame)
         finally:
@@ -764,10 +762,10 @@ class _Conversation:
             self._calls[call] = Cancel()  # from here on it can be given up, also while it waits for its turn
         self._inbox.put(frame)
 
-    def _end(self, goodbye: tuple[_Frame, ...]) -> None:
+    def _end(self, goodbye: _Frame | None) -> None:
         """Say goodbye and nothing after it, tell the running handlers, and give them a moment."""
         self._ending = True
-        self._writer.close(*goodbye)
+        self._writer.close(goodbye)
         self._inbox.put(None)
         for call in list(self._calls.values()):
             call.cancel()
