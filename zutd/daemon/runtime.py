@@ -159,6 +159,13 @@ class Runtime:
         self.host.announce("session_opened")
         self._greeted.set()
 
+    async def _extensions_up(self) -> None:
+        """Return when all extensions are up or have failed, also those that a frontend has consented to since: a
+        guard must be there before what it guards.
+        """
+        await self._greeted.wait()
+        await self.host.wait_ready()
+
     async def wind_down(self, *, abort: bool) -> None:
         """Take no more prompts; let what was accepted finish, or abort it."""
         self._closing = self._closing or abort
@@ -356,7 +363,7 @@ class Runtime:
         outcome: Outcome = "aborted"
         try:
             with job.scope:
-                await self._greeted.wait()
+                await self._extensions_up()
                 self.host.chrome.forget_notes()
                 if job.opening is None and job.compact is None:
                     job.opening = await self._resolve(job)
@@ -428,7 +435,7 @@ class Runtime:
 
     async def invoke(self, name: str, args: str) -> InvokeReply:
         """Run a command for a frontend. Raises :class:`CommandError`."""
-        await self._greeted.wait()
+        await self._extensions_up()
         try:
             extension, response = await self.host.invoke(name.removeprefix("/"), args)
         except CommandFailedError as exc:

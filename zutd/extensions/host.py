@@ -108,6 +108,7 @@ class Host:
         )
         self.chrome = Chrome(emit)
         self._found = False
+        self._trusting = settings.trust_project
         self._all: tuple[Found, ...] = ()
         self._untrusted: tuple[Found, ...] = ()
         self._extensions: dict[str, Extension] = {}
@@ -138,9 +139,9 @@ class Host:
         settings = self._settings
         search = search_directories(settings.cwd, settings.home) if settings.search else ()
         self._all = discover(settings.explicit, search)
-        consents = {} if settings.trust_project else trusted(settings.home)
+        consents = {} if self._trusting else trusted(settings.home)
         runnable = [f for f in self._all if f.state == "ok" and not f.theme_only]
-        refused = [f for f in runnable if not (settings.trust_project or is_trusted(f, consents))]
+        refused = [f for f in runnable if not (self._trusting or is_trusted(f, consents))]
         self._untrusted = tuple(refused)
         for found in self._all:
             if found.state == "error":
@@ -152,7 +153,9 @@ class Host:
                 self._extensions[found.name] = Extension(found, self, self._around)
 
     def trust_project(self) -> None:
-        """The user trusts this project: start its extensions that wait for that."""
+        """The user trusts this project: start its extensions that wait for that, or will be found."""
+        self._trusting = True
+        self._find()
         waiting, self._untrusted = self._untrusted, ()
         for found in waiting:
             extension = self._extensions[found.name] = Extension(found, self, self._around)
@@ -169,7 +172,8 @@ class Host:
         """Return when every extension is ready, counts as ready, or has failed."""
         await self._started.wait()
         for extension in list(self._extensions.values()):
-            await extension.settled.wait()
+            if not extension.settled.is_set():
+                await extension.settled.wait()
 
     def _ordered(self) -> list[Extension]:
         """In order of precedence: explicit as given, project, global, then by name."""
