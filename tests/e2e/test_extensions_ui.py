@@ -324,6 +324,7 @@ serve(ready=False, hello_ack=ready)
 
         notes = [f["message"] for f in daemon.frames if f["type"] == "ext_notify"]
         assert notes == [str(n) for n in range(745, 1000)]
+        assert daemon.call("get_state")["ext_events_dropped"] == 745
 
 
 def _idle(pid: int) -> bool:
