@@ -40,6 +40,8 @@ class Settings:
     idle_timeout: float = 300.0
     # the agent
     max_steps: int = 0
+    max_cost_usd: float = 0.0
+    max_tokens_total: int = 0
     system_prompt: str = ""
     append_system_prompt: tuple[str, ...] = ()
     context_files: bool = True

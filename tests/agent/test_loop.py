@@ -162,9 +162,9 @@ def test_nothing_of_a_cut_off_answer_runs() -> None:
 
 
 def test_an_empty_answer_leaves_no_row() -> None:
-    """A model that says nothing ends the turn, and nothing empty is remembered."""
-    world = World(says())
-    assert world.run() == "ok"
+    """A model that says nothing, twice, ends the turn, and nothing empty is remembered."""
+    world = World(says(), says())
+    assert world.run() == "error"
     assert [row.value.role for row in world.journal.rows] == ["user"]
     assert world.told(e.AssistantMessage)[0].id == ""
 

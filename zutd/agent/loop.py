@@ -6,7 +6,7 @@ that tells of it. Whatever happens (abort, failure, a full disk), every call has
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NoReturn
 
 import trio
 
@@ -14,6 +14,7 @@ from zutd.agent.asking import ask
 from zutd.agent.calls import CallRunner, Ready
 from zutd.agent.compaction import is_due
 from zutd.agent.compactor import CompactionError, Compactor
+from zutd.agent.guardrails import MISSING, REPEATED, Repetition, says_nothing
 from zutd.agent.ports import (
     Choice,
     Incoming,
@@ -42,6 +43,7 @@ from zutd.frames.events import (
     AssistantMessage,
     ErrorEvent,
     ExtNotify,
+    RetryScheduled,
     TextDelta,
     ToolCallEvent,
     ToolResultEvent,
@@ -79,6 +81,12 @@ class TurnRunner:
         self._stream: Stream | None = None
         self._choice: Choice | None = None
         self._calls = CallRunner(ports, settings)
+        self._asked: tuple[ToolCall, ...] = ()
+        self._repetition = Repetition()
+        self._runaway = False
+        self._silent = False
+        self._nudged = False
+        self._notes: list[str] = []
         self._kept = 0
         self._opened = False
         self._compactor = Compactor(ports.journal, ports.emit, settings.retry, ports.compacted)
@@ -145,17 +153,39 @@ class TurnRunner:
     async def _drive(self) -> None:
         while True:
             self._take_steering()
-            if self._turn.exhausted:
-                self._ports.emit(
-                    ErrorEvent(message=f"the limit of {self._settings.max_steps} steps is reached", code="limit")
-                )
-                raise _StopTurn("limit")
+            self._check_limits()
             await self._compact_if_due()
-            calls = await self._step()
-            if not calls and not self._ports.around.has_steering():
-                raise _StopTurn("ok")
-            if calls:
+            if await self._step():
                 await self._act()
+            elif not self._ports.around.has_steering():
+                self._end_or_nudge()
+
+    def _check_limits(self) -> None:
+        """Stop before another step when the prompt has used what it may, or only repeats itself."""
+        if self._turn.exhausted:
+            self._stop_at(f"the limit of {self._settings.max_steps} steps is reached", "limit")
+        exceeded = self._settings.budget.exceeded(self.usage)
+        if exceeded:
+            self._stop_at(exceeded, "limit")
+        if self._runaway:
+            self._stop_at("the model repeats the same tool call with the same result", "repetition")
+
+    def _stop_at(self, message: str, code: str) -> NoReturn:
+        self._ports.emit(ErrorEvent(message=message, code=code))
+        raise _StopTurn("limit")
+
+    def _end_or_nudge(self) -> None:
+        """The model is done; an empty answer is asked for once more, once."""
+        if not self._silent:
+            raise _StopTurn("ok")
+        if self._nudged:
+            self._ports.emit(
+                ErrorEvent(message="the model gave no answer, twice", code="provider_error", retryable=True)
+            )
+            raise _StopTurn("error")
+        self._nudged = True
+        self._notes.append(MISSING)
+        self._ports.emit(RetryScheduled(scope="agent", attempt=2, max_attempts=2, delay_ms=0, reason="missing_answer"))
 
     def _take_steering(self) -> None:
         for incoming in self._ports.around.take_steering():
@@ -230,6 +260,7 @@ class TurnRunner:
             self._ports.emit(ErrorEvent(message=f"the context could not be compacted: {exc}", code="context_window"))
 
     def _request(self, choice: Choice, hidden: str) -> Request:
+        hidden = "\n\n".join(part for part in (hidden, *self._notes) if part)
         remembered = self._ports.journal.remembered()
         active = remembered.activated_tools
         specs = tuple(
@@ -294,11 +325,13 @@ class TurnRunner:
         )
         n = ports.journal.add_message(message) if answer.content else 0
         self._stream = None
+        self._notes.clear()
         self._usage = add_usage(self._usage, answer.usage)
         ports.emit(usage_event(answer.usage, add_usage(ports.journal.total_usage(), self.usage)))
         if verdict_text is not None:
             self._show(verdict_text, message.time, n, held=held)
-        calls = self._turn.take_answer(message)
+        self._silent = says_nothing(message)
+        calls = self._asked = self._turn.take_answer(message)
         self._kept = 0
         for call in calls:
             owner = self._calls.owner(call.name)
@@ -382,9 +415,17 @@ class TurnRunner:
             return
         message = Message(role="tool", content=fresh, time=now(), activated_tools=self._calls.take_activated())
         self._ports.journal.add_message(message)
+        for call, result in zip(self._asked[self._kept :], fresh, strict=False):
+            self._watch(call, result)
         self._kept += len(fresh)
         for result in fresh:
             self._tell_result(result)
+
+    def _watch(self, call: ToolCall, result: ToolResult) -> None:
+        found = self._repetition.note(call, result)
+        if found == "warn":
+            self._notes.append(REPEATED)
+        self._runaway = self._runaway or found == "stop"
 
     def _tell_result(self, result: ToolResult) -> None:
         self._ports.emit(

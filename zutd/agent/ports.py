@@ -8,6 +8,7 @@ import attrs
 
 from zutd.agent.compaction import THRESHOLD
 from zutd.agent.context import Preparation
+from zutd.agent.guardrails import Budget
 from zutd.frames.blocks import Image, Message, Usage
 from zutd.frames.extension import EventFrame
 from zutd.frames.verdicts import CallVerdict, Record, TextVerdict, TurnVerdict
@@ -172,6 +173,7 @@ class LoopSettings:
     cwd: Path
     environment: dict[str, str]
     max_steps: int = 0
+    budget: Budget = attrs.field(factory=Budget)
     temperature: float | None = None
     retry: Retry = DEFAULT_RETRY
     compact_at: float = THRESHOLD

@@ -84,6 +84,10 @@ def _add_model(group: Any) -> None:
 def _add_agent(group: Any) -> None:
     group.add_argument("--cwd", default="", metavar="DIR", help="the project directory (default: this one)")
     group.add_argument("--max-steps", type=_count, metavar="N", help="stop after N model calls per prompt (exit 4)")
+    group.add_argument(
+        "--max-cost-usd", type=_money, metavar="X", help="stop when a prompt has cost that much (exit 4)"
+    )
+    group.add_argument("--max-tokens-total", type=_count, metavar="N", help="stop after N tokens per prompt (exit 4)")
     group.add_argument("--tools", metavar="A,B", help="only these built-in tools")
     group.add_argument("--no-tools", action="store_true", help="no built-in tools")
     group.add_argument("--system-prompt", default="", metavar="TEXT", help="instead of the built-in one")
@@ -118,6 +122,16 @@ def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
     return int(text)
+
+
+def _money(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected an amount in US dollars, got {text!r}")
+    return value
 
 
 def _temperature(text: str) -> float:

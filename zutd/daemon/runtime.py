@@ -16,6 +16,7 @@ import trio
 
 from zutd.agent.compaction import context_tokens
 from zutd.agent.context import Preparation
+from zutd.agent.guardrails import Budget
 from zutd.agent.loop import LoopSettings, Ports, TurnRunner
 from zutd.agent.ports import Choice, Incoming, JournalError
 from zutd.agent.views import view_usage
@@ -303,6 +304,7 @@ class Runtime:
             cwd=Path(self.settings.cwd),
             environment=self._environment,
             max_steps=self.settings.max_steps,
+            budget=Budget(cost_usd=self.settings.max_cost_usd, tokens=self.settings.max_tokens_total),
             temperature=self.settings.temperature,
         )
         return TurnRunner(ports, settings)
