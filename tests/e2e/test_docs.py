@@ -122,9 +122,12 @@ class Place:
             timeout=60,
             check=False,
         )
-        for (command, expected), printed in zip(wanted, done.stdout.split(END), strict=False):
-            assert re.fullmatch(pattern(expected), printed.strip()), (
-                f"{command!r} (block at line {block.line}) printed:\n{printed}\n--- and not:\n{expected}"
+        printed = done.stdout.split(END)[:-1]
+        assert len(printed) == len(wanted), done.stdout
+        for (command, expected), text in zip(wanted, printed, strict=True):
+            shown = text.strip()
+            assert re.fullmatch(pattern(expected), f"\n{shown}" if shown else ""), (
+                f"{command!r} (block at line {block.line}) printed:\n{text}\n--- and not:\n{expected}"
             )
 
     def _talk(self, command: list[str], block: Block) -> None:
@@ -157,10 +160,11 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def pattern(expected: str) -> str:
-    """A regular expression for what a console shows."""
-    lines = expected.strip().splitlines()
-    made = [".*" if line.strip() == "..." else re.escape(line).replace(r"\.\.\.", ".*") for line in lines]
-    return "(?s:" + "\n".join(made) + ")"
+    """A regular expression for what a console shows, behind a line end."""
+    made = ""
+    for line in expected.strip().splitlines():
+        made += r"(?:\n.*)?" if line.strip() == "..." else r"\n" + re.escape(line).replace(r"\.\.\.", ".*")
+    return f"(?s:{made})"
 
 
 def fits(found: Any, expected: Any) -> bool:
