@@ -70,17 +70,34 @@ def test_explicit_before_project_before_global(places: Places) -> None:
 
 def test_names_count_and_not_directories(places: Places) -> None:
     """The manifest's name decides, wherever it lies: a directory's own name hides nobody."""
-    extension(places.local, "same", WHO).rename(places.local / "other")
-    (places.local / "same").mkdir()
+    places.local.mkdir(parents=True)
+    extension(places.work, "same", WHO).rename(places.local / "other")
+    extension(places.work, "other", WHO).rename(places.local / "same")
+    installed(places.home, "same", WHO)
+    with places.daemon("--trust-project") as daemon:
+        assert who(daemon) == str(places.local / "same")  # "other" is first by name
+        assert states(daemon) == [("project", "ready"), ("project", "ready"), ("global", "shadowed")]
+    (places.local / "other" / "extension.json").unlink()
+    with places.daemon("--trust-project") as daemon:
+        daemon.prompt("hello")
+        assert states(daemon) == [("project", "ready"), ("global", "ready")]
+
+
+def test_a_checkout_cannot_take_away_the_users_own(places: Places) -> None:
+    """Without consent a project's extension hides nobody; with it, also late, it takes its namesake's place."""
+    project = extension(places.local, "same", WHO)
     everybodys = installed(places.home, "same", WHO)
     with places.daemon() as daemon:
-        daemon.ready()
-        assert [(e["name"], e["state"]) for e in daemon.call("get_extensions")["extensions"]] == [
-            ("same", "untrusted"), ("same", "shadowed"),
-        ]  # fmt: skip
-    (places.local / "other" / "extension.json").unlink()
-    with places.daemon() as daemon:
         assert who(daemon) == str(everybodys)
+        assert states(daemon) == [("project", "untrusted"), ("global", "ready")]
+        pid = daemon.call("get_extensions")["extensions"][1]["pid"]
+        daemon.call("hello", trust_project=True)
+        assert who(daemon) == str(project)
+        assert states(daemon) == [("project", "ready"), ("global", "shadowed")]
+        assert not alive(pid)
+        daemon.call("hello", trust_project=True)
+        assert who(daemon) == str(project)
+        assert daemon.finish() == 0
 
 
 def test_a_disabled_project_copy_hides_a_broken_one_does_not(places: Places) -> None:
@@ -95,8 +112,10 @@ def test_a_disabled_project_copy_hides_a_broken_one_does_not(places: Places) -> 
         assert sorted(states(daemon)) == [
             ("global", "ready"), ("global", "shadowed"), ("project", "disabled"), ("project", "failed"),
         ]  # fmt: skip
-        error = seen(daemon, "ext_error")
-        assert (error["extension"], error["stage"], str(broken) in error["message"]) == ("broken", "load", True)
+        error = seen(daemon, "ext_error", extension="broken")
+        assert (error["stage"], str(broken) in error["message"]) == ("load", True)
+        told = seen(daemon, "ext_error", extension="off")
+        assert str(places.local / "off") in told["message"]
 
 
 def test_an_explicit_one_that_is_disabled_or_missing(places: Places) -> None:

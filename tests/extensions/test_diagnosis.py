@@ -41,7 +41,8 @@ def test_notes_go_to_the_log(tmp_path: Path) -> None:
     log = diagnosis.open_log(str(tmp_path / "logs" / "ext-a.log"))
     diagnosis.warn("two\nlines")
     log.stderr(b"its own\n")
-    log.close()
+    diagnosis.close_log()
+    diagnosis.warn("too late for the log")
 
     assert (tmp_path / "logs" / "ext-a.log").read_text() == "[zutd] two\n[zutd] lines\nits own\n"
     assert diagnosis.last_stderr == ("its own",)

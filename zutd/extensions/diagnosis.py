@@ -29,7 +29,7 @@ class Stats:
 
 
 class Diagnosis:
-    """Warnings in memory and in the log. Opening the log may raise OSError; everything works without it."""
+    """Warnings in memory and in the log; everything works without the log."""
 
     def __init__(self, warnings: Iterable[str]) -> None:
         self.warnings: deque[str] = deque(warnings, maxlen=WARNINGS)
@@ -38,9 +38,14 @@ class Diagnosis:
         self._problems = 0
 
     def open_log(self, path: str) -> ExtensionLog:
-        """Open the log file; what is noted from now on goes into it."""
+        """Open the log file; what is noted from now on goes into it. Raises OSError."""
         self._log = ExtensionLog(path)
         return self._log
+
+    def close_log(self) -> None:
+        """Close it; what is noted from now on stays in memory."""
+        if self._log is not None:
+            self._log.close()
 
     @property
     def last_stderr(self) -> tuple[str, ...]:

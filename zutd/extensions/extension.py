@@ -106,6 +106,7 @@ class Extension:
         self.events: set[str] = set()
         self.intercepts: set[str] = set()
         self.settled = trio.Event()
+        self.ended = trio.Event()
         self._port = port
         self._around = around
         self._restarts = Restarts()
@@ -155,12 +156,9 @@ class Extension:
     async def run(self) -> None:
         """Keep it alive until it is stopped or given up. Returns then; the host goes on, whatever happens here."""
         try:
-            log = self.diagnosis.open_log(self.log_path)
-        except OSError as exc:
-            self._give_up("load", f"cannot open its log {self.log_path}: {exc.strerror}", log="")
-            return
-        try:
-            await self._keep_alive(log)
+            log = self._open_log()
+            if log is not None:
+                await self._keep_alive(log)
         except Exception as exc:  # noqa: BLE001 - a fault of ours about one extension must not end the others
             self.diagnosis.note("".join(traceback.format_exception(exc)))
             self._forget()
@@ -168,7 +166,15 @@ class Extension:
             self._port.went(self, "")
         finally:
             self.settled.set()
-            log.close()
+            self.ended.set()
+            self.diagnosis.close_log()
+
+    def _open_log(self) -> ExtensionLog | None:
+        try:
+            return self.diagnosis.open_log(self.log_path)
+        except OSError as exc:
+            self._give_up("load", f"cannot open its log {self.log_path}: {exc.strerror}", log="")
+            return None
 
     async def _keep_alive(self, log: ExtensionLog) -> None:
         while not self._stopping.is_set():

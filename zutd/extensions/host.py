@@ -110,7 +110,6 @@ class Host:
         self._found = False
         self._trusting = settings.trust_project
         self._all: tuple[Found, ...] = ()
-        self._untrusted: tuple[Found, ...] = ()
         self._extensions: dict[str, Extension] = {}
         self._tables = Tables(commands={}, tools={}, conflicts={})
         self._nursery: trio.Nursery | None = None
@@ -136,31 +135,44 @@ class Host:
         if self._found:
             return
         self._found = True
+        self._all = self._look()
+        for found in self._all:
+            problem = _why_not(found, self._all)
+            if problem:
+                self._emit(ExtError(extension=found.name, stage="load", message=problem))
+        for found in self._runnable():
+            self._extensions[found.name] = Extension(found, self, self._around)
+
+    def _look(self) -> tuple[Found, ...]:
         settings = self._settings
         search = search_directories(settings.cwd, settings.home) if settings.search else ()
-        self._all = discover(settings.explicit, search)
         consents = {} if self._trusting else trusted(settings.home)
-        runnable = [f for f in self._all if f.state == "ok" and not f.theme_only]
-        refused = [f for f in runnable if not (self._trusting or is_trusted(f, consents))]
-        self._untrusted = tuple(refused)
-        for found in self._all:
-            if found.state == "error":
-                self._emit(ExtError(extension=found.name, stage="load", message=found.problem))
-        for found in refused:
-            self._emit(ExtError(extension=found.name, stage="load", message=_not_trusted(found)))
-        for found in runnable:
-            if found not in refused:
-                self._extensions[found.name] = Extension(found, self, self._around)
+        return discover(settings.explicit, search, may_run=lambda f: self._trusting or is_trusted(f, consents))
+
+    def _runnable(self) -> list[Found]:
+        return [found for found in self._all if found.state == "ok" and not found.theme_only]
 
     def trust_project(self) -> None:
-        """The user trusts this project: start its extensions that wait for that, or will be found."""
+        """The user trusts this project: its extensions may run, also those that have not been looked for yet."""
+        if self._trusting:
+            return
         self._trusting = True
         self._find()
-        waiting, self._untrusted = self._untrusted, ()
-        for found in waiting:
-            extension = self._extensions[found.name] = Extension(found, self, self._around)
-            if self._nursery is not None:
-                self._nursery.start_soon(extension.run)
+        self._all = self._look()
+        for found in self._runnable():
+            old = self._extensions.get(found.name)
+            if old is None or old.found.directory != found.directory:
+                new = self._extensions[found.name] = Extension(found, self, self._around)
+                if self._nursery is not None:
+                    self._nursery.start_soon(self._take_over, old, new)
+
+    @staticmethod
+    async def _take_over(old: Extension | None, new: Extension) -> None:
+        """Run an extension in the place of its namesake of lower precedence, when that has ended."""
+        if old is not None:
+            old.stop()
+            await old.ended.wait()
+        await new.run()
 
     def stop(self) -> None:
         """Ask every extension to end; :meth:`run` returns when all have."""
@@ -372,11 +384,7 @@ class Host:
 
     def bundles(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
         """(name, directory, skills) of every extension that may bundle skills: those that run, and theme-only ones."""
-        usable = [
-            found
-            for found in self._all
-            if found.state == "ok" and found.manifest is not None and found not in self._untrusted
-        ]
+        usable = [found for found in self._all if found.state == "ok"]
         return tuple((found.name, found.directory, found.manifest.skills) for found in usable if found.manifest)
 
     # --- looking at them
@@ -425,13 +433,12 @@ class Host:
 
     def _view_found(self, found: Found) -> ExtensionView:
         none = LatencyView(count=0, p50=0.0, p99=0.0)
-        untrusted = found in self._untrusted
-        state = "untrusted" if untrusted else "theme" if found.state == "ok" else found.state
+        state = {"ok": "theme", "error": "failed"}.get(found.state, found.state)
         return ExtensionView(
             name=found.name,
             version=found.manifest.version if found.manifest else "",
             source=found.source,
-            state="failed" if state == "error" else state,
+            state=state,
             pid=0,
             directory=found.directory,
             commands=(),
@@ -448,7 +455,7 @@ class Host:
             queue_depth=0,
             last_stderr=(),
             log="",
-            error=_not_trusted(found) if untrusted else found.problem,
+            error=_why_not(found, self._all) or found.problem,
         )
 
 
@@ -463,8 +470,15 @@ def _latency(samples: Iterable[float]) -> LatencyView:
     return LatencyView(count=len(ordered), p50=round(ordered[last // 2], 3), p99=round(ordered[round(last * 0.99)], 3))
 
 
-def _not_trusted(found: Found) -> str:
-    return (
-        f"extension {found.name} came with this project and is not trusted, so it does not run; "
-        f"look at {found.directory}, then: zutd ext trust {found.name} (or start with --trust-project)"
-    )
+def _why_not(found: Found, everything: Iterable[Found]) -> str:
+    """Why an extension does not run, where somebody should know; empty where that is as it should be."""
+    if found.state == "untrusted":
+        return (
+            f"extension {found.name} came with this project and is not trusted, so it does not run; "
+            f"look at {found.directory}, then: zutd ext trust {found.name} (or start with --trust-project)"
+        )
+    if found.state == "disabled" and found.source == "project":
+        hidden = [f for f in everything if f.name == found.name and f.state == "shadowed"]
+        if any(f.manifest and f.manifest.enabled for f in hidden):
+            return f"extension {found.name} is switched off here: {found.directory} disables it for this project"
+    return found.problem if found.state == "error" else ""

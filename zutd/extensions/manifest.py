@@ -9,7 +9,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 NAME_RULE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -41,7 +41,9 @@ class Manifest(NamedTuple):
 
 
 class Found(NamedTuple):
-    """An extension directory. ``source``: explicit, project, global. ``state``: ok, disabled, shadowed, error.
+    """An extension directory. ``source``: explicit, project, global.
+
+    ``state``: ok, disabled, shadowed, error, and untrusted where :func:`discover` was told who may run.
 
     ``manifest`` is None when it could not be read; ``problem`` says why, or which directory shadows this one.
     """
@@ -207,13 +209,17 @@ def search_directories(cwd: str, home: str) -> tuple[tuple[str, str], ...]:
 
 
 def discover(
-    explicit: Iterable[str], search: Iterable[tuple[str, str]], *, with_empty: bool = False
+    explicit: Iterable[str],
+    search: Iterable[tuple[str, str]],
+    *,
+    with_empty: bool = False,
+    may_run: Callable[[Found], bool] = lambda _: True,
 ) -> tuple[Found, ...]:
     """Everything that was found, in order of precedence, each with its fate.
 
-    One name runs once: the first that is well and enabled. A disabled project copy hides the global one (that is how
-    a project switches it off); a broken one does not, nor does a disabled explicit one. Directories without a
-    manifest are left out unless ``with_empty``.
+    One name runs once: the first that is well, enabled and may run. A disabled project copy hides the global one (that
+    is how a project switches it off); a broken one does not, nor one that may not run (a checkout must not take the
+    user's own away), nor a disabled explicit one. Directories without a manifest are left out unless ``with_empty``.
     """
     looked = [_look(os.path.abspath(path), "explicit") for path in explicit]
     for source, root in search:
@@ -230,6 +236,9 @@ def discover(
             continue
         if owner is not None:
             settled.append(found._replace(state="shadowed", problem=f"{owner.directory} has the same name and wins"))
+            continue
+        if found.state == "ok" and not found.theme_only and not may_run(found):
+            settled.append(found._replace(state="untrusted"))
             continue
         if found.state == "ok" or (found.state == "disabled" and found.source != "explicit"):
             owners[found.name] = found
