@@ -44,6 +44,8 @@ class Settings:
     max_tokens_total: int = 0
     system_prompt: str = ""
     append_system_prompt: tuple[str, ...] = ()
+    output_schema: Any = None
+    stats_path: str = ""
     context_files: bool = True
     skills: bool = True
     confirm: bool = False

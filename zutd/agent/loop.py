@@ -23,6 +23,7 @@ from zutd.agent.ports import (
     Ports,
 )
 from zutd.agent.stream import Stream
+from zutd.agent.structured import OutputSchema
 from zutd.agent.turn import ABORTED, SKIPPED, Phase, Turn
 from zutd.agent.views import row_id, usage_event, view_content, view_result_content
 from zutd.frames.blocks import (
@@ -73,7 +74,10 @@ def now() -> str:
 class TurnRunner:
     """One turn being driven. Made by :func:`begin`, run once."""
 
-    def __init__(self, ports: Ports, settings: LoopSettings) -> None:
+    def __init__(self, ports: Ports, settings: LoopSettings, schema: OutputSchema | None = None) -> None:
+        self._schema = schema
+        self._repaired = False
+        self._final = ""
         self._ports = ports
         self._settings = settings
         self._turn = Turn(settings.max_steps)
@@ -175,9 +179,10 @@ class TurnRunner:
         raise _StopTurn("limit")
 
     def _end_or_nudge(self) -> None:
-        """The model is done; an empty answer is asked for once more, once."""
+        """The model is done; an answer that is empty, or does not fit its schema, is asked for once more."""
         if not self._silent:
-            raise _StopTurn("ok")
+            self._check_schema()
+            return
         if self._nudged:
             self._ports.emit(
                 ErrorEvent(message="the model gave no answer, twice", code="provider_error", retryable=True)
@@ -186,6 +191,18 @@ class TurnRunner:
         self._nudged = True
         self._notes.append(MISSING)
         self._ports.emit(RetryScheduled(scope="agent", attempt=2, max_attempts=2, delay_ms=0, reason="missing_answer"))
+
+    def _check_schema(self) -> None:
+        """End the turn, unless its answer does not fit and may be given once more."""
+        problems = self._schema.problems(self._final) if self._schema is not None else ""
+        if not problems or self._schema is None:
+            raise _StopTurn("ok")
+        if self._repaired:
+            self._ports.emit(ErrorEvent(message=f"the answer does not fit the schema: {problems}", code="schema"))
+            raise _StopTurn("schema")
+        self._repaired = True
+        self._notes.append(self._schema.repair(problems))
+        self._ports.emit(RetryScheduled(scope="agent", attempt=2, max_attempts=2, delay_ms=0, reason="schema"))
 
     def _take_steering(self) -> None:
         for incoming in self._ports.around.take_steering():
@@ -260,7 +277,8 @@ class TurnRunner:
             self._ports.emit(ErrorEvent(message=f"the context could not be compacted: {exc}", code="context_window"))
 
     def _request(self, choice: Choice, hidden: str) -> Request:
-        hidden = "\n\n".join(part for part in (hidden, *self._notes) if part)
+        required = self._schema.instruction if self._schema is not None else ""
+        hidden = "\n\n".join(part for part in (hidden, required, *self._notes) if part)
         remembered = self._ports.journal.remembered()
         active = remembered.activated_tools
         specs = tuple(
@@ -331,6 +349,7 @@ class TurnRunner:
         if verdict_text is not None:
             self._show(verdict_text, message.time, n, held=held)
         self._silent = says_nothing(message)
+        self._final = text_of(message.content, "")
         calls = self._asked = self._turn.take_answer(message)
         self._kept = 0
         for call in calls:

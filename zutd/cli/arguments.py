@@ -100,6 +100,10 @@ def _add_agent(group: Any) -> None:
     group.add_argument("-y", "--yes", dest="no_yolo", action="store_false", help="do not ask (the default)")
     group.add_argument("-nc", "--no-context-files", action="store_true", help="do not read AGENTS.md files")
     group.add_argument("--no-skills", "--no-skill", action="store_true", help="do not look for skills")
+    group.add_argument(
+        "--output-schema", default="", metavar="FILE", help="the answer must be JSON that fits (else exit 6)"
+    )
+    group.add_argument("--stats", default="", metavar="FILE", help="write tokens, cost and time of the prompt as JSON")
     group.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="what stderr is told")
 
 

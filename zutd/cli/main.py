@@ -2,7 +2,8 @@
 
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from zutd import __version__
 from zutd.cli.errors import UsageError
@@ -25,15 +26,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"zutd {__version__}")
         return 0
     try:
-        if words[:1] == ["ext"]:
-            from zutd.cli.ext import run_ext
-
-            return run_ext(words[1:])
-        if words[:1] == ["trust"]:
-            from zutd.cli.trust import run_trust
-
-            return run_trust(words[1:])
-        return _run(["--rpc", *words[1:]] if words[:1] == ["rpc"] else words)
+        command = _SUBCOMMANDS.get(words[0]) if words else None
+        if command is not None:
+            return command(words[1:])
+        return _run(words)
     except UsageError as exc:
         complain(f"{exc}")
         return USAGE
@@ -56,6 +52,25 @@ def _fill_closed() -> None:
         except OSError:
             os.open(os.devnull, flags)
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
+
+
+def _ext(words: list[str]) -> int:
+    from zutd.cli.ext import run_ext
+
+    return run_ext(words)
+
+
+def _trust(words: list[str]) -> int:
+    from zutd.cli.trust import run_trust
+
+    return run_trust(words)
+
+
+_SUBCOMMANDS: Final[dict[str, Callable[[list[str]], int]]] = {
+    "ext": _ext,
+    "trust": _trust,
+    "rpc": lambda words: _run(["--rpc", *words]),
+}
 
 
 def complain(text: str) -> None:
@@ -88,6 +103,8 @@ def _check_mode(mode: str, prompt: str, args: "argparse.Namespace") -> None:
         raise UsageError("--mode rpc takes its prompts over stdin, not from the command line")
     if mode == "rpc" and os.isatty(0):
         raise UsageError("--mode rpc speaks JSON over stdin, and stdin is a terminal; connect a program, or use -p")
+    if mode == "rpc" and (args.output_schema or args.stats):
+        raise UsageError("--output-schema and --stats are for a single prompt; over rpc, prompt takes an output_schema")
     if mode != "rpc" and not prompt:
         raise UsageError(f"--mode {mode} needs a prompt, as an argument or piped into stdin")
 
@@ -148,6 +165,8 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         tools=_tools(args),
         system_prompt=args.system_prompt,
         append_system_prompt=tuple(args.append_system_prompt),
+        output_schema=_read_schema(args.output_schema),
+        stats_path=os.path.abspath(args.stats) if args.stats else "",
         context_files=not args.no_context_files,
         skills=not args.no_skills,
         confirm=args.no_yolo,
@@ -169,6 +188,19 @@ def _current() -> str:
         return os.getcwd()
     except OSError as exc:
         raise UsageError(f"the current directory cannot be used ({exc.strerror}); name one with --cwd") from None
+
+
+def _read_schema(path: str) -> Any:
+    """The JSON in a file, None without a file. Raises :class:`UsageError`."""
+    if not path:
+        return None
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            return json.loads(file.read())
+    except (OSError, ValueError) as exc:
+        raise UsageError(f"--output-schema {path}: {exc}") from None
 
 
 def _tools(args: "argparse.Namespace") -> tuple[str, ...] | None:

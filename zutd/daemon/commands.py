@@ -18,7 +18,7 @@ from zutd.daemon.images import checked
 from zutd.daemon.runtime import Runtime
 from zutd.frames import client as c
 from zutd.frames import commands as cmd
-from zutd.frames.define import ABSENT
+from zutd.frames.define import ABSENT, evolve
 from zutd.frames.events import (
     SessionForked,
     SessionOpened,
@@ -104,6 +104,7 @@ def _events_since(daemon: Daemon, command: cmd.EventsSince) -> c.EventsReply:
     events = hub.since(command.epoch, command.seq)
     if events is None:
         return c.EventsReply(gap=c.Gap(first_seq=hub.first_kept, epoch=hub.epoch))
+    daemon.runtime.desk.ask_again()
     return c.EventsReply(events=tuple(stamped.fields for stamped in events))
 
 
@@ -111,23 +112,13 @@ def _events_since(daemon: Daemon, command: cmd.EventsSince) -> c.EventsReply:
 
 
 def _prompt(daemon: Daemon, command: cmd.Prompt) -> c.PromptReply:
-    return daemon.runtime.accept(
-        command.message,
-        checked(command.images, command.tag),
-        prompt_id=command.prompt_id,
-        when=command.when,
-        literal=command.literal,
-    )
+    return daemon.runtime.accept(evolve(command, images=checked(command.images, command.tag)))
 
 
 def _steer(daemon: Daemon, command: cmd.Steer) -> c.PromptReply:
-    return daemon.runtime.accept(
-        command.message,
-        checked(command.images, command.tag),
-        prompt_id=command.prompt_id,
-        when="steer",
-        literal=True,
-    )
+    images = checked(command.images, command.tag)
+    wanted = cmd.Prompt(message=command.message, images=images, prompt_id=command.prompt_id, when="steer", literal=True)
+    return daemon.runtime.accept(wanted)
 
 
 def _queue_list(daemon: Daemon, _: cmd.QueueList) -> c.QueueReply:

@@ -55,6 +55,11 @@ class Desk:
         """The questions that nobody has answered yet."""
         return tuple(waiting.request for waiting in self._waiting.values())
 
+    def ask_again(self) -> None:
+        """Send every open question once more: a frontend may have missed it."""
+        for request in self.pending:
+            self._emit(request)
+
     async def refusal(self, tool: Tool, call_id: str, args: Any, context: ToolContext) -> str:
         """Why a call must not run; empty when it may (agent.ports.Approver)."""
         if not self._active:

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 import attrs
 
+from zutd.agent.structured import OutputSchema
 from zutd.frames.blocks import Image
 from zutd.frames.client import QueuedView
 
@@ -27,6 +28,7 @@ class Queued:
     text: str
     images: tuple[Image, ...] = ()
     literal: bool = False
+    schema: OutputSchema | None = None
 
     @property
     def view(self) -> QueuedView:

@@ -9,7 +9,7 @@ import os
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 import trio
@@ -19,6 +19,7 @@ from zutd.agent.context import Preparation
 from zutd.agent.guardrails import Budget
 from zutd.agent.loop import LoopSettings, Ports, TurnRunner
 from zutd.agent.ports import Choice, Incoming, JournalError
+from zutd.agent.structured import OutputSchema, SchemaError
 from zutd.agent.views import view_usage
 from zutd.daemon.briefing import Briefing
 from zutd.daemon.desk import Desk
@@ -29,8 +30,10 @@ from zutd.daemon.models import ModelSwitch
 from zutd.daemon.queue import PromptQueue, Queued, QueueFullError
 from zutd.extensions.host import CommandFailedError, Host, HostSettings
 from zutd.extensions.skills import expanded
-from zutd.frames.blocks import NO_USAGE, Image, Outcome, Usage
+from zutd.frames.blocks import NO_USAGE, Outcome, Usage
 from zutd.frames.client import InvokeReply, PromptReply
+from zutd.frames.commands import Prompt
+from zutd.frames.define import ABSENT
 from zutd.frames.events import (
     DoneEvent,
     ErrorEvent,
@@ -227,35 +230,29 @@ class Runtime:
 
     # --- prompts come in
 
-    def accept(
-        self,
-        text: str,
-        images: Sequence[Image],
-        *,
-        prompt_id: str = "",
-        when: Literal["queue", "steer", "reject"] = "queue",
-        literal: bool = False,
-        origin: str = "client",
-    ) -> PromptReply:
+    def accept(self, wanted: Prompt, *, origin: str = "client") -> PromptReply:
         """Take a prompt: it starts, waits, or is refused. Raises :class:`CommandError`."""
         if self._closing:
             raise CommandError("busy", "the daemon is stopping and takes no more prompts")
-        if not text.strip() and not images:
+        if not wanted.message.strip() and not wanted.images:
             raise CommandError("invalid_params", "bad prompt: a prompt needs text or images at $.message")
-        if prompt_id and self._knows(prompt_id):
-            raise CommandError("conflict", f"a prompt with the id {prompt_id[:80]!r} is running or waiting already")
+        if wanted.prompt_id and self._knows(wanted.prompt_id):
+            raise CommandError(
+                "conflict", f"a prompt with the id {wanted.prompt_id[:80]!r} is running or waiting already"
+            )
         queued = Queued(
-            prompt_id=prompt_id or new_uuid(),
+            prompt_id=wanted.prompt_id or new_uuid(),
             origin=origin,
-            when="steer" if when == "steer" else "queue",
-            text=text,
-            images=tuple(images),
-            literal=literal,
+            when="steer" if wanted.when == "steer" else "queue",
+            text=wanted.message,
+            images=wanted.images,
+            literal=wanted.literal,
+            schema=_compiled(wanted.output_schema, wanted.when),
         )
         if not self.busy:
             self._start(queued)
             return PromptReply(started=True, prompt_id=queued.prompt_id)
-        if when == "reject":
+        if wanted.when == "reject":
             raise CommandError("busy", "a turn is running, and the prompt asked to be rejected then")
         try:
             position = self.queue.add(queued)
@@ -307,7 +304,7 @@ class Runtime:
             budget=Budget(cost_usd=self.settings.max_cost_usd, tokens=self.settings.max_tokens_total),
             temperature=self.settings.temperature,
         )
-        return TurnRunner(ports, settings)
+        return TurnRunner(ports, settings, queued.schema)
 
     def _compacted(self) -> None:
         self.hub.emit(SessionCompacted(session=self.session.info))
@@ -445,7 +442,7 @@ class Runtime:
         prompt_id = ""
         text = self._carry_out(extension, response)
         if text is not None:
-            prompt_id = self.accept(text, (), literal=True, origin=f"extension:{extension}").prompt_id
+            prompt_id = self.accept(Prompt(message=text, literal=True), origin=f"extension:{extension}").prompt_id
         return InvokeReply(
             action=response.action or "noop",
             extension=extension,
@@ -529,7 +526,7 @@ class Runtime:
         if "submit" not in self.capabilities:
             return False
         try:
-            self.accept(text, (), literal=True, origin=f"extension:{extension}")
+            self.accept(Prompt(message=text, literal=True), origin=f"extension:{extension}")
         except CommandError as exc:
             self.log.warning("submit", extension=extension, problem=exc.message)
             return False
@@ -553,6 +550,18 @@ def _split_command(text: str) -> tuple[str, str]:
 
 def _incoming(queued: Queued) -> Incoming:
     return Incoming(prompt_id=queued.prompt_id, origin=queued.origin, text=queued.text, images=queued.images)
+
+
+def _compiled(schema: Any, when: str) -> OutputSchema | None:
+    """The schema that a prompt came with. Raises :class:`CommandError` for one that cannot be used."""
+    if schema is ABSENT or schema is None:
+        return None
+    if when == "steer":
+        raise CommandError("invalid_params", "bad prompt: a steering message cannot have an $.output_schema of its own")
+    try:
+        return OutputSchema(schema)
+    except SchemaError as exc:
+        raise CommandError("invalid_params", f"bad prompt: {exc} at $.output_schema") from None
 
 
 def _version() -> str:

@@ -7,7 +7,7 @@ answer's ``data``. The ``id`` of a command belongs to the envelope (typed lines 
 from typing import Any, ClassVar, Final, Literal
 
 from zutd.frames.blocks import Image
-from zutd.frames.define import frame
+from zutd.frames.define import ABSENT, frame
 
 RPC_VERSION: Final = 1
 
@@ -51,7 +51,8 @@ class Ping:
 class Prompt:
     """Text for the agent. ``when`` says what happens while a turn runs: queue, steer or reject.
 
-    A message ``/name ...`` runs the command ``name`` if there is one; ``literal`` switches this off.
+    A message ``/name ...`` runs the command ``name`` if there is one; ``literal`` switches this off. The final answer
+    must be JSON that fits ``output_schema`` (a JSON Schema, opaque), where one is given.
     """
 
     tag: ClassVar[str] = "prompt"
@@ -61,6 +62,7 @@ class Prompt:
     prompt_id: str = ""
     when: Literal["queue", "steer", "reject"] = "queue"
     literal: bool = False
+    output_schema: Any = ABSENT
 
 
 @frame

@@ -1,5 +1,7 @@
 """What print, stream and JSON mode share: one prompt, run to its end, and an exit code that says how it went."""
 
+import json
+import time
 from typing import Final
 
 import trio
@@ -7,6 +9,10 @@ import trio
 from zutd.daemon.errors import CommandError
 from zutd.daemon.hub import Stamped
 from zutd.daemon.server import BROKEN_STDOUT, Server
+from zutd.daemon.start import USAGE
+from zutd.frames.client import NO_USAGE_VIEW
+from zutd.frames.commands import Prompt
+from zutd.frames.define import ABSENT
 from zutd.frames.events import DoneEvent
 from zutd.wire.link import LinkClosedError, Writer
 from zutd.wire.stdio import Stdio
@@ -25,6 +31,8 @@ class OnceFrontend:
         self._done = trio.Event()
         self._prompt_id = ""
         self._outcome = "error"
+        self._stats = NO_USAGE_VIEW
+        self._began = time.monotonic()
 
     async def run(self, server: Server) -> None:
         """Submit the prompt, wait for its ``done``, stop the daemon."""
@@ -33,14 +41,43 @@ class OnceFrontend:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write, server)
             try:
-                self._prompt_id = runtime.accept(self._prompt, ()).prompt_id
+                schema = server.settings.output_schema
+                wanted = Prompt(message=self._prompt, output_schema=ABSENT if schema is None else schema)
+                self._prompt_id = runtime.accept(wanted).prompt_id
             except CommandError as exc:
                 self.failed(exc.message)
-                server.stop(1, abort=True)
+                server.stop(USAGE if exc.kind == "invalid_params" else 1, abort=True)
             else:
                 await self._done.wait()
+                self._write_stats(server)
                 server.stop(EXIT_CODES[self._outcome], abort=False)
             await trio.sleep_forever()
+
+    def _write_stats(self, server: Server) -> None:
+        """Write what the prompt used, where that was asked for; a file that cannot be written is only complained of."""
+        path = server.settings.stats_path
+        if not path:
+            return
+        provider, model = server.names()
+        usage = self._stats
+        stats = {
+            "provider": provider,
+            "model": model,
+            "outcome": self._outcome,
+            "prompt_tokens": usage.cache_measured_prompt,
+            "cached_tokens": usage.cache_read,
+            "reasoning_tokens": usage.reasoning,
+            "generated_output_tokens": usage.output,
+            "cost_usd": usage.cost_usd,
+            "elapsed_ms": round((time.monotonic() - self._began) * 1000),
+            "session": server.session_info().path,
+        }
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(stats, file, indent=2)
+                file.write("\n")
+        except OSError as exc:
+            server.log.warning("the statistics were not written", path=path, problem=str(exc))
 
     async def _write(self, server: Server) -> None:
         try:
@@ -71,6 +108,7 @@ class OnceFrontend:
         event = stamped.event
         if isinstance(event, DoneEvent) and event.prompt_id == self._prompt_id:
             self._outcome = event.outcome
+            self._stats = event.usage
             self._done.set()
 
     def show(self, stamped: Stamped) -> None:
