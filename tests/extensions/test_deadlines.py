@@ -1,0 +1,207 @@
+"""What happens when an extension does not answer in time, with real children and a clock that jumps."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.extensions.programs import installed
+from tests.extensions.rig import Rig, with_rig
+from zutd.extensions.host import CommandFailedError
+from zutd.tools.base import ToolContext, ToolError, ToolOutput
+
+SLOW = """
+waiting = []
+
+def hold(frame):
+    waiting.append(frame)
+    note("got " + frame["type"])
+
+def run(frame):
+    if frame["name"] == "slow":
+        return hold(frame)
+    answers = {"tool_call": lambda w: result(w, "late"), "event_intercept": answer, "command_invoked": respond}
+    for held in waiting:
+        answers[held["type"]](held)
+    respond(frame)
+
+serve(tool("slow"), tool("ask", interactive=True), command("slow"), command("late"), subscribe(intercept=["tool_call"]),
+      capabilities=["tool_cancel"], tool_call=hold, event_intercept=hold, command_invoked=run,
+      tool_cancel=lambda f: note("cancelled " + f["id"]))
+"""
+
+CONTEXT = ToolContext(call_id="t1", cwd=Path("/"), progress=lambda _: None, environment={})
+
+
+class Outcome:
+    """How a call ended, if it has."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.ended = trio.Event()
+
+    @property
+    def pending(self) -> bool:
+        """Whether it goes on."""
+        return not self.ended.is_set()
+
+
+async def run_tool(rig: Rig, name: str, outcome: Outcome) -> None:
+    """Call a tool of the extension."""
+    tool = next(tool for tool in rig.host.tools() if tool.name == name)
+    try:
+        outcome.value = await tool.run({}, CONTEXT)
+    except ToolError as exc:
+        outcome.error = exc
+    outcome.ended.set()
+
+
+async def late_answers_are_ignored(rig: Rig, count: int) -> None:
+    """Let the extension answer everything it was asked: nobody minds, and its author is told."""
+    extension, response = await rig.host.invoke("late", "")
+    assert (extension, response.action) == ("slow", "")
+    warnings = rig.host.view()[0].warnings
+    assert len([w for w in warnings if "nobody waits for" in w]) == count
+
+
+def test_tool_deadline_of_sixty_seconds(tmp_path: Path) -> None:
+    """59 s are fine; at 60 s the call fails by name, is cancelled at the extension, and counted."""
+
+    async def body(rig: Rig) -> None:
+        await rig.host.wait_ready()
+        outcome = Outcome()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run_tool, rig, "slow", outcome)
+            await rig.seen("ext_notify", message="got tool_call")
+            await rig.jump(58)
+            assert outcome.pending
+            await rig.jump(2.5)
+            await outcome.ended.wait()
+        assert str(outcome.error) == "extension slow/slow failed: timeout waiting for slow/slow (60 s)"
+        await rig.seen("ext_notify")
+        assert (await rig.seen("ext_notify", count=2)).message.startswith("cancelled c")
+        assert rig.host.view()[0].missed_deadlines == 1
+        await late_answers_are_ignored(rig, 1)
+
+    installed(tmp_path, "slow", SLOW)
+    with_rig(tmp_path, body)
+
+
+def test_u3_a_tool_that_waits_for_a_person_has_no_deadline(tmp_path: Path) -> None:
+    """An hour later an interactive tool may still answer."""
+
+    async def body(rig: Rig) -> None:
+        rig.surface.panels = True
+        await rig.host.wait_ready()
+        outcome = Outcome()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run_tool, rig, "ask", outcome)
+            await rig.seen("ext_notify", message="got tool_call")
+            await rig.jump(3600)
+            assert outcome.pending
+            await rig.host.invoke("late", "")
+            await outcome.ended.wait()
+        assert isinstance(outcome.value, ToolOutput)
+        assert not outcome.value.is_error
+
+    installed(tmp_path, "slow", SLOW)
+    with_rig(tmp_path, body)
+
+
+def test_command_deadline_of_thirty_seconds(tmp_path: Path) -> None:
+    """29 s are fine; at 30 s the command fails by name, and a late answer is ignored."""
+
+    async def body(rig: Rig) -> None:
+        await rig.host.wait_ready()
+        outcome = Outcome()
+
+        async def invoke() -> None:
+            with pytest.raises(CommandFailedError, match=r"extension /slow: no answer from slow within 30 s"):
+                await rig.host.invoke("SLOW", "")
+            outcome.ended.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(invoke)
+            await rig.seen("ext_notify", message="got command_invoked")
+            await rig.jump(28)
+            assert outcome.pending
+            await rig.jump(2.5)
+        assert rig.host.view()[0].missed_deadlines == 1
+        await late_answers_are_ignored(rig, 1)
+
+    installed(tmp_path, "slow", SLOW)
+    with_rig(tmp_path, body)
+
+
+def test_intercept_deadline_of_five_seconds(tmp_path: Path) -> None:
+    """4 s are fine; at 5 s the call is allowed, told of, and a late verdict changes nothing."""
+
+    async def body(rig: Rig) -> None:
+        await rig.host.wait_ready()
+        outcome = Outcome()
+
+        async def ask() -> None:
+            outcome.value = await rig.host.guard_call("t1", "bash", {"a": 1})
+            outcome.ended.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await rig.seen("ext_notify", message="got event_intercept")
+            await rig.jump(4)
+            assert outcome.pending
+            await rig.jump(1.5)
+            await outcome.ended.wait()
+        assert (outcome.value.blocked, outcome.value.args) == (False, {"a": 1})
+        assert outcome.value.records[0].timed_out
+        error = await rig.seen("ext_error")
+        assert (error.stage, error.message) == ("intercept", "no answer to tool_call within 5 s")
+        await late_answers_are_ignored(rig, 1)
+
+    installed(tmp_path, "slow", SLOW)
+    with_rig(tmp_path, body)
+
+
+def test_hello_deadline_of_ten_seconds(tmp_path: Path) -> None:
+    """An extension that never says hello is ended at 10 s, and nobody waits for it any longer."""
+
+    async def body(rig: Rig) -> None:
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        await rig.jump(9)
+        assert rig.host.view()[0].state == "starting"
+        await rig.jump(1.5)
+        error = await rig.seen("ext_error")
+        assert (error.stage, error.exit_status) == ("handshake", "signal: SIGTERM")
+        assert "no hello within 10 s" in error.message
+        await rig.host.wait_ready()
+        assert rig.host.view()[0].state == "failed"
+
+    installed(tmp_path, "silent", "time.sleep(1000)")
+    with_rig(tmp_path, body)
+
+
+def test_ready_grace_of_three_seconds(tmp_path: Path) -> None:
+    """Registrations that come slowly but steadily are waited for, up to 3 s from the handshake; more may come later."""
+    body_of_extension = """
+def ack(frame):
+    for n in range(8):
+        emit(**tool(f"t{n}"))
+        note(str(n))
+        time.sleep(0.1)
+serve(ready=False, hello_ack=ack)
+"""
+
+    async def body(rig: Rig) -> None:
+        await rig.seen("ext_notify", message="4")
+        assert rig.host.view()[0].state == "starting"
+        rig.clock.jump(2.9)
+        await rig.host.wait_ready()
+        early = rig.host.view()[0]
+        await rig.seen("ext_notify", message="7")
+
+        assert (early.state, early.tools[:5]) == ("ready_timeout", ("t0", "t1", "t2", "t3", "t4"))
+        assert len(rig.host.view()[0].tools) == len(rig.host.tools()) == 8
+
+    installed(tmp_path, "steady", body_of_extension)
+    with_rig(tmp_path, body)

@@ -1,0 +1,125 @@
+"""Children that crash are started again, by the rule, and a fault about one of them is nobody else's."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.extensions.programs import installed
+from tests.extensions.rig import Rig, with_rig
+from zutd.frames.extension import Notify
+
+DIES_WHEN_READY = """
+hello(NAME)
+sys.stdin.readline()
+emit(type="ready")
+os._exit(3)
+"""
+
+
+def test_crash_loop_is_given_up(tmp_path: Path) -> None:
+    """Six lives, with pauses of 0.5, 1, 2, 4 and 8 s between them; then one last word, and peace."""
+
+    async def body(rig: Rig) -> None:
+        for life, pause in enumerate((0.5, 1, 2, 4, 8)):
+            await rig.seen("ext_exit", count=life + 1)
+            await rig.jump(pause * 0.7)
+            assert rig.host.view()[0].state == "restarting"
+            await rig.jump(pause * 0.4)
+        await rig.seen("ext_exit", count=6)
+        error = await rig.seen("ext_error", count=7)
+        await rig.jump(1000)
+
+        assert "it crashed 6 times in a row (exit status 3) and is not started again" in error.message
+        assert error.message.startswith("Extension doomed is given up.")
+        extension = rig.host.view()[0]
+        assert (extension.state, extension.restarts, extension.pid) == ("failed", 5, 0)
+        assert [e.restarts for e in rig.events if e.tag == "ext_ready"] == [0, 1, 2, 3, 4, 5]
+
+    installed(tmp_path, "doomed", DIES_WHEN_READY)
+    with_rig(tmp_path, body)
+
+
+def test_health_resets_the_count(tmp_path: Path) -> None:
+    """A crash after more than 30 s of life is the first one again."""
+    body_of_extension = "serve(command('die'), command_invoked=lambda f: os._exit(1))"
+
+    async def body(rig: Rig) -> None:
+        for life in range(8):
+            await rig.seen("ext_ready", restarts=life)
+            await rig.jump(31)
+            with pytest.raises(Exception, match="exit status 1"):
+                await rig.host.invoke("die", "")
+            await rig.seen("ext_exit", count=life + 1)
+            await rig.jump(0.6)
+
+        assert rig.host.view()[0].restarts >= 7
+
+    installed(tmp_path, "sturdy", body_of_extension)
+    with_rig(tmp_path, body)
+
+
+def test_a_restart_that_fails_is_tried_again(tmp_path: Path) -> None:
+    """Once it has worked, also a start that fails is only a crash: the program may just be being written anew."""
+    program = """
+if os.path.exists("broken"):
+    sys.exit(9)
+serve(command('die'), command_invoked=lambda f: (open("broken", "w").close(), os._exit(1)))
+"""
+    directory = installed(tmp_path, "edited", program)
+
+    async def body(rig: Rig) -> None:
+        await rig.host.wait_ready()
+        with pytest.raises(Exception, match="exit status 1"):
+            await rig.host.invoke("die", "")
+        await rig.seen("ext_exit")
+        await rig.jump(0.6)
+        failed = await rig.seen("ext_error", stage="handshake")
+        assert "exit status 9" in failed.message
+        await trio.Path(directory / "broken").unlink()
+        await rig.jump(1.1)
+        await rig.seen("ext_ready", restarts=2)
+        extension = rig.host.view()[0]
+        assert (extension.state, extension.error) == ("ready", "")
+
+    with_rig(tmp_path, body)
+
+
+def test_stop_during_a_pause(tmp_path: Path) -> None:
+    """A host that stops does not wait for the next start of a crashed extension."""
+
+    async def body(rig: Rig) -> None:
+        await rig.seen("ext_exit", count=2)
+
+    installed(tmp_path, "doomed", DIES_WHEN_READY)
+    with_rig(tmp_path, body)
+
+
+def test_a_fault_of_ours_ends_one_extension(tmp_path: Path) -> None:
+    """An exception in the host's own code about one extension ends that one, with a traceback in its log."""
+
+    async def body(rig: Rig) -> None:
+        await rig.host.wait_ready()
+        said = rig.host.said
+
+        def faulty(extension: Any, frame: Any) -> None:
+            if isinstance(frame, Notify):
+                raise ZeroDivisionError("our fault")
+            said(extension, frame)
+
+        rig.host.said = faulty  # type: ignore[method-assign] # the fault that is looked at
+        with pytest.raises(Exception, match="disconnected"):
+            await rig.host.invoke("say", "")
+        error = await rig.seen("ext_error")
+        await rig.seen("ext_exit", extension="victim")
+
+        assert (error.extension, error.stage) == ("victim", "runtime")
+        assert "our fault" in error.message
+        assert (await rig.host.invoke("other", ""))[0] == "witness"
+        assert [e.name for e in rig.host.commands()] == ["other"]
+
+    installed(tmp_path, "victim", "serve(command('say'), command_invoked=lambda f: note('x'))")
+    installed(tmp_path, "witness", "serve(command('other'), command_invoked=lambda f: respond(f))")
+    with_rig(tmp_path, body)
+    assert "ZeroDivisionError" in (tmp_path / "logs" / "ext-victim.log").read_text()
