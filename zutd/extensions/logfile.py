@@ -1,6 +1,8 @@
 """One extension's log: its stderr and the host's own lines about it, bounded, private, never followed elsewhere."""
 
+import errno
 import os
+import stat
 from collections import deque
 from typing import Final
 
@@ -25,9 +27,15 @@ class ExtensionLog:
         self._open()
 
     def _open(self) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        # Not waiting matters only where a FIFO lies in the file's place: opening it is then an error.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         self._fd = os.open(self.path, flags, 0o600)
-        self._size = os.fstat(self._fd).st_size
+        status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise OSError(errno.EINVAL, "not a file", self.path)
+        os.fchmod(self._fd, 0o600)
+        self._size = status.st_size
         if self._size >= LIMIT:
             self._rotate()
 
