@@ -2,32 +2,48 @@
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from zutd.cli.table import coloured
-from zutd.daemon.doctor import examine, plain
+from zutd.cli.ext_look import find_all
+from zutd.cli.ext_options import Given
+from zutd.cli.table import coloured, harmless
+from zutd.daemon.doctor import Examination, examine, plain
+from zutd.extensions.errand import StoppedError
 from zutd.extensions.manifest import Found
 from zutd.frames.client import ExtensionView
 from zutd.frames.events import ExtError
 
-_COLOURS: Final = {"ok": "green", "theme": "green", "warning": "yellow", "disabled": "dim", "shadowed": "dim"}
+_COLOURS: Final = {
+    "ok": "green",
+    "theme": "green",
+    "disabled": "dim",
+    "shadowed": "dim",
+    "warning": "yellow",
+    "untrusted": "yellow",
+    "auto-ready": "yellow",
+    "ready-timeout": "yellow",
+}
 _ERRORS: Final = frozenset({"failed", "gone", "restarting"})
 
 
-def run_doctor(
-    found: Sequence[Found], explicit: Sequence[str], cwd: str, home: str, search: bool, as_json: bool
-) -> int:
+def run_doctor(given: Given) -> int:
     """Start every extension that would run, report, stop them; 1 when one of them is in error."""
-    views, problems = examine(explicit, cwd=cwd, home=home, search=search)
-    empty = [f for f in found if f.state == "error" and not any(v.directory == f.directory for v in views)]
-    if as_json:
-        print(json.dumps({"extensions": plain(views), "missing": [f.problem for f in empty]}, indent=2))
+    search = not given.has("no-extensions")
+    try:
+        seen = examine(given.explicit, cwd=given.cwd, home=given.home, search=search)
+    except StoppedError as exc:
+        return 128 + exc.number
+    known = {view.directory for view in seen.views}
+    empty = [found for found in find_all(given) if found.state == "error" and found.directory not in known]
+    if given.as_json:
+        print(json.dumps({"extensions": _as_json(seen), "missing": [found.problem for found in empty]}, indent=2))
     else:
-        _report(views, empty, problems)
-    return 1 if empty or any(view.state in _ERRORS for view in views) else 0
+        _report(seen, empty)
+    return 1 if empty or any(status(view) == "error" for view in seen.views) else 0
 
 
-def _status(view: ExtensionView) -> str:
+def status(view: ExtensionView) -> str:
+    """One word for how an extension is; the first that applies."""
     if view.state in _ERRORS:
         return "error"
     if view.state in ("disabled", "shadowed", "untrusted", "theme"):
@@ -37,34 +53,64 @@ def _status(view: ExtensionView) -> str:
     return "warning" if view.warnings or view.conflicts else "ok"
 
 
-def _report(views: Sequence[ExtensionView], empty: Sequence[Found], problems: Sequence[ExtError]) -> None:
-    if not views and not empty:
+def _as_json(seen: Examination) -> list[dict[str, Any]]:
+    extras = [
+        {
+            "status": status(view),
+            "shadowed_commands": list(seen.shadowed_commands(view)),
+            "shadowed_tools": list(seen.shadowed_tools(view)),
+        }
+        for view in seen.views
+    ]
+    return [{**fields, **extra} for fields, extra in zip(plain(seen.views), extras, strict=True)]
+
+
+def _report(seen: Examination, empty: Sequence[Found]) -> None:
+    if not seen.views and not empty:
         print("no extensions were found")
-    for view in views:
-        status = _status(view)
-        print(f"{view.name} [{view.source}] {coloured(status, _COLOURS.get(status, 'red'))} ({view.directory})")
-        for label, text in _details(view):
-            first, *more = text.splitlines() or [""]
-            print(f"    {label}: {first}")
-            for line in more:
-                print(f"      {line}")
+    for view in seen.views:
+        _head(view.name, view.source, status(view), view.directory)
+        for label, text in _details(view, seen):
+            _say(label, text)
     for found in empty:
-        print(
-            f"{found.name} [{found.source}] {coloured('error', 'red')} ({found.directory})\n    error: {found.problem}"
-        )
-    if problems:
-        print("\nload errors:")
-        for problem in problems:
-            print(f"  {problem.extension}: " + "\n    ".join(problem.message.splitlines()))
+        _head(found.name, found.source, "error", found.directory)
+        _say("error", found.problem)
+    said = {view.error for view in seen.views}
+    _load_errors([problem for problem in seen.problems if problem.message not in said])
 
 
-def _details(view: ExtensionView) -> list[tuple[str, str]]:
-    rows = [("version", view.version), ("log", view.log), ("error", view.error)]
-    rows += [("command", f"/{name}") for name in view.commands]
+def _head(name: str, source: str, word: str, directory: str) -> None:
+    print(f"{harmless(name)} [{source}] {coloured(word, _COLOURS.get(word, 'red'))} ({harmless(directory)})")
+
+
+def _say(label: str, text: str) -> None:
+    first, *more = text.splitlines() or [""]
+    print(f"    {label}: {harmless(first)}")
+    for line in more:
+        print(f"      {harmless(line)}")
+
+
+def _details(view: ExtensionView, seen: Examination) -> list[tuple[str, str]]:
+    note = "error" if status(view) == "error" else "note"
+    rows = [("version", view.version), ("log", view.log), (note, view.error)]
+    rows += [("command", f"/{name} (active)") for name in view.commands]
+    rows += [("command", f"/{name} (shadowed)") for name in seen.shadowed_commands(view)]
     rows += [("tool", name) for name in view.tools]
+    rows += [("tool", f"{name} (shadowed)") for name in seen.shadowed_tools(view)]
     rows += [("conflict", text) for text in view.conflicts]
     rows += [("warning", text) for text in view.warnings if text not in view.conflicts]
     if view.events or view.intercepts:
         rows.append(("listens to", ", ".join(view.events) or "nothing"))
         rows.append(("intercepts", ", ".join(view.intercepts) or "nothing"))
     return [(label, text) for label, text in rows if text]
+
+
+def _load_errors(problems: Sequence[ExtError]) -> None:
+    if not problems:
+        return
+    print("\nload errors:")
+    for problem in problems:
+        first, *more = problem.message.splitlines() or [""]
+        print(f"  {harmless(problem.extension)}: {harmless(first)}")
+        for line in more:
+            print(f"    {harmless(line)}")

@@ -1,0 +1,184 @@
+"""``zutd ext install``, ``remove``, ``update``, ``enable``, ``disable``: what changes the extensions directories."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from zutd.cli.ext_look import choose
+from zutd.cli.ext_options import CommandFailedError, Given
+from zutd.extensions.errand import StoppedError, stoppable
+from zutd.extensions.install_lookup import installed
+from zutd.extensions.install_stage import InstallError, take_away
+from zutd.extensions.manifest import Found, ManifestError, discover, search_directories
+from zutd.extensions.trust import trust, trusted
+
+
+def run_manage(given: Given) -> int:
+    """Run one of the commands; the exit code. Signals clean up first."""
+    try:
+        with stoppable():
+            return _HANDLERS[given.command.name](given)
+    except (InstallError, ManifestError) as exc:
+        raise CommandFailedError(str(exc)) from None
+    except OSError as exc:
+        where = f"{exc.filename}: " if exc.filename else ""
+        raise CommandFailedError(f"{where}{exc.strerror or exc}") from None
+    except StoppedError as exc:
+        return 128 + exc.number
+
+
+def _tell(given: Given, said: str, **fields: Any) -> int:
+    """The outcome, for a person or as JSON."""
+    print(json.dumps(fields, indent=2) if given.as_json else said)
+    return 0
+
+
+# --- install ---------------------------------------------------------------------------------------------------------
+
+
+def _install(given: Given) -> int:
+    from zutd.extensions.install import Voice, install
+
+    scope = given.value("scope") or "global"
+    root = dict(search_directories(given.cwd, given.home))[scope]
+    voice = Voice(_to_stderr, _Progress())
+    done = install(given.operand, root, builder=given.value("build"), voice=voice)
+    if scope == "project":
+        _consent(done.directory, given.home)
+    for note in done.notes:
+        print(f"zutd: {note}", file=sys.stderr)
+    version = f" {done.version}" if done.version else ""
+    return _tell(
+        given,
+        f"installed {done.name}{version} in {done.directory}",
+        name=done.name,
+        version=done.version,
+        scope=scope,
+        directory=done.directory,
+        source=done.source,
+        notes=list(done.notes),
+    )
+
+
+def _consent(directory: str, home: str) -> None:
+    """Whoever installs an extension into a project by hand wants it to run there."""
+    for found in discover((), (("project", os.path.dirname(directory)),)):
+        if found.directory == directory:
+            trust(found, home)
+
+
+def _to_stderr(data: bytes) -> None:
+    sys.stderr.buffer.write(data)
+    sys.stderr.flush()
+
+
+class _Progress:
+    """Says how far a copy is, once it takes longer than anyone waits without asking."""
+
+    FIRST: Final = 1.0
+    ON_TERMINAL: Final = 0.2
+    IN_PIPE: Final = 5.0
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + self.FIRST
+
+    def __call__(self, files: int, size: int) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        on_terminal = sys.stderr.isatty()
+        self._next = now + (self.ON_TERMINAL if on_terminal else self.IN_PIPE)
+        start, end = ("\r", "") if on_terminal else ("", "\n")
+        print(f"{start}zutd: copied {files} files, {size / 1e6:.1f} MB ...", end=end, file=sys.stderr, flush=True)
+
+
+# --- the installed ones ----------------------------------------------------------------------------------------------
+
+
+def _chosen(given: Given) -> Found:
+    return choose(installed(given.cwd, given.home, given.value("scope")), given.operand)
+
+
+def _remove(given: Given) -> int:
+    found = _chosen(given)
+    if not given.has("yes"):
+        _ask(found)
+    take_away(found.directory)
+    return _tell(
+        given,
+        f"removed {found.name} ({found.directory}); its log is kept",
+        name=found.name,
+        scope=found.source,
+        directory=found.directory,
+    )
+
+
+def _ask(found: Found) -> None:
+    if not sys.stdin.isatty():
+        raise CommandFailedError(f"removing {found.name} deletes {found.directory}; say --yes to do that unasked")
+    print(f"Delete {found.name} and everything in {found.directory}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise CommandFailedError("nothing was removed")
+
+
+def _switch(given: Given) -> int:
+    from zutd.extensions.edit_manifest import write_enabled
+
+    found = _chosen(given)
+    enabled = given.command.name == "enable"
+    if found.manifest is None:
+        raise ManifestError(found.problem)
+    changed = found.manifest.enabled != enabled
+    if changed:
+        write_enabled(found.directory, enabled=enabled)
+    state = "enabled" if enabled else "disabled"
+    said = f"{found.name} is {state}" if changed else f"{found.name} was {state} already"
+    if enabled and found.state == "shadowed":
+        said += f", but it does not run: {found.problem}"
+    return _tell(
+        given,
+        said,
+        name=found.name,
+        scope=found.source,
+        directory=found.directory,
+        enabled=enabled,
+        changed=changed,
+    )
+
+
+def _update(given: Given) -> int:
+    from zutd.extensions.install_git import Updated, update
+
+    everything = installed(given.cwd, given.home, given.value("scope"))
+    wanted = [choose(everything, given.operand)] if given.operand else list(everything)
+    consents = trusted(given.home)
+    results: list[Updated] = []
+    for found in wanted:
+        results.append(update(found, consents))
+        if not given.as_json:
+            _say_update(results[-1])
+    if given.as_json:
+        print(json.dumps([result._asdict() for result in results], indent=2))
+    elif not results:
+        print("zutd: no extensions are installed", file=sys.stderr)
+    return 1 if any(result.state == "failed" for result in results) else 0
+
+
+def _say_update(result: Any) -> None:
+    from zutd.cli.table import coloured, harmless
+
+    colour = {"updated": "green", "failed": "red", "skipped": "dim"}.get(result.state, "")
+    said = result.detail or (f"{result.before} -> {result.after}" if result.state == "updated" else "")
+    print(f"{result.name}: {coloured(result.state, colour)}" + (f" ({harmless(said)})" if said else ""), flush=True)
+
+
+_HANDLERS: Final[dict[str, Callable[[Given], int]]] = {
+    "install": _install,
+    "remove": _remove,
+    "update": _update,
+    "enable": _switch,
+    "disable": _switch,
+}
