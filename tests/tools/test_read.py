@@ -182,7 +182,7 @@ def test_a_large_picture_comes_whole_and_one_too_large_is_refused(tmp_path: Path
     assert isinstance(image, Image)
     assert len(base64.b64decode(image.data)) == MAX_IMAGE
     said = refusal(READ, tmp_path, path="b.png")
-    assert "5.0 MiB and the limit is 5 MiB" in said
+    assert "3.75 MB and the limit is 3.75 MB" in said
     assert "smaller copy" in said
 
 

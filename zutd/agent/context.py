@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from zutd.agent.images import count_images
 from zutd.frames.blocks import Image, Message, Text, ToolCall, ToolResult, calls_of
 from zutd.frames.define import evolve
 
@@ -39,6 +40,9 @@ class Preparation:
 
     def __init__(self) -> None:
         self._done: list[Message] = []
+        self._done_images = 0
+        self.images = 0
+        """Pictures in what was built last."""
         self._first: Message | None = None
         self._last: Message | None = None
         self._count = 0
@@ -46,16 +50,20 @@ class Preparation:
     def build(self, summary: str, messages: Sequence[Message]) -> tuple[Message, ...]:
         """See :func:`build_messages`."""
         if not self._continues(messages):
-            self._done, self._count = [], 0
+            self._done, self._done_images, self._count = [], 0, 0
         prepared = _pair(messages[self._count :])
         final = len(prepared) - REACH
         if final >= REACH:
-            self._done.extend(message for group in prepared[:final] for message in group)
+            settled = [message for group in prepared[:final] for message in group]
+            self._done.extend(settled)
+            self._done_images += count_images(settled)
             self._count += final
             self._first, self._last = messages[0], messages[self._count - 1]
             prepared = prepared[final:]
         head = (Message(role="user", content=(Text(text=SUMMARY_HEAD + summary),), time=""),) if summary else ()
-        return (*head, *self._done, *(message for group in prepared for message in group))
+        fresh = [message for group in prepared for message in group]
+        self.images = self._done_images + count_images(fresh)
+        return (*head, *self._done, *fresh)
 
     def _continues(self, messages: Sequence[Message]) -> bool:
         """Whether the messages begin with those that are done: the same objects, in the same places."""

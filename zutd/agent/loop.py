@@ -15,12 +15,14 @@ from zutd.agent.calls import CallRunner, Ready
 from zutd.agent.compaction import is_due
 from zutd.agent.compactor import CompactionError, Compactor
 from zutd.agent.guardrails import MISSING, REPEATED, Repetition, says_nothing
+from zutd.agent.images import FEW, ImageLimits, bound_images
 from zutd.agent.ports import (
     Choice,
     Incoming,
     JournalError,
     LoopSettings,
     Ports,
+    Remembered,
 )
 from zutd.agent.stream import Stream
 from zutd.agent.structured import OutputSchema
@@ -86,6 +88,8 @@ class TurnRunner:
         self._choice: Choice | None = None
         self._calls = CallRunner(ports, settings)
         self._asked: tuple[ToolCall, ...] = ()
+        self._image_limits = ImageLimits()
+        self._showed_images = False
         self._repetition = Repetition()
         self._runaway = False
         self._silent = False
@@ -241,18 +245,28 @@ class TurnRunner:
             self._stream = Stream(self._ports.emit, hold=self._ports.guards.holds_text)
             return self._stream
 
-        try:
+        mended: set[str] = set()
+        while True:
             try:
                 return await self._ask_once(choice, hidden, sink)
             except ModelError as exc:
-                if exc.kind is not ErrorKind.CONTEXT:
-                    raise
-                self._stream = None
-                await self._compact_after(exc, choice)
-            return await self._ask_once(choice, hidden, sink)
-        except ModelError as exc:
-            self._fail_step(exc)
-            raise _StopTurn("error") from None
+                try:
+                    await self._mend(exc, choice, mended)
+                except ModelError as final:
+                    self._fail_step(final)
+                    raise _StopTurn("error") from None
+
+    async def _mend(self, error: ModelError, choice: Choice, mended: set[str]) -> None:
+        """Change what can be changed about a refused request, each thing once; else raise the error again."""
+        if error.kind in (ErrorKind.REQUEST, ErrorKind.CONTEXT) and self._image_limits != FEW and self._showed_images:
+            self._image_limits = FEW
+            self._ports.emit(RetryScheduled(scope="agent", attempt=2, max_attempts=2, delay_ms=0, reason="images"))
+        elif error.kind is ErrorKind.CONTEXT and "compacted" not in mended:
+            mended.add("compacted")
+            self._stream = None
+            await self._compact_after(error, choice)
+        else:
+            raise error
 
     async def _ask_once(self, choice: Choice, hidden: str, sink: Callable[[], Stream]) -> Answer:
         request = self._request(choice, hidden)
@@ -289,12 +303,18 @@ class TurnRunner:
         return Request(
             model=choice.info,
             system=self._ports.around.system_prompt(),
-            messages=self._ports.preparation.build(remembered.summary, remembered.messages),
+            messages=self._prepared(remembered),
             tools=specs,
             hidden=hidden,
             reasoning=choice.reasoning,
             temperature=self._settings.temperature,
         )
+
+    def _prepared(self, remembered: Remembered) -> tuple[Message, ...]:
+        preparation = self._ports.preparation
+        messages = preparation.build(remembered.summary, remembered.messages)
+        self._showed_images = preparation.images > 0
+        return bound_images(messages, self._image_limits) if self._showed_images else messages
 
     def _fail_step(self, error: ModelError) -> None:
         self._keep_partial("error")

@@ -11,7 +11,7 @@ from typing import Final
 from zutd.daemon.errors import CommandError
 from zutd.frames.blocks import Image
 from zutd.frames.define import evolve
-from zutd.tools.read import image_type
+from zutd.tools.read import MAX_IMAGE, image_type
 
 TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -28,6 +28,9 @@ def _checked(image: Image, where: str, command: str) -> Image:
         raise CommandError(
             "invalid_params", f"bad {command}: expected standard base64 with padding at {where}.data"
         ) from None
+    if len(data) > MAX_IMAGE:
+        text = f"the picture is {len(data) / 1e6:.2f} MB and the limit is {MAX_IMAGE / 1e6:g} MB"
+        raise CommandError("invalid_params", f"bad {command}: {text} at {where}.data")
     if not data:
         raise CommandError("invalid_params", f"bad {command}: the picture is empty at {where}.data")
     found = image_type(data[:16])

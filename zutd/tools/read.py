@@ -14,7 +14,7 @@ from zutd.tools.files import INLINE, failure, open_regular, readable, resolve
 from zutd.tools.text import MAX_BYTES, MAX_LINES, counted, fit, is_lossy
 from zutd.tools.window import LineWindow, Shown
 
-MAX_IMAGE: Final = 5 * 1024 * 1024
+MAX_IMAGE: Final = 3_750_000
 """Bytes of a picture file; providers refuse larger ones, and with them the whole conversation."""
 
 _SNIFFED: Final = 8 * 1024
@@ -116,9 +116,9 @@ def _feed(window: LineWindow, descriptor: int, path: Path, size: int) -> bool:
 async def _image(descriptor: int, path: Path, size: int, start: bytes, mime: str) -> ToolOutput:
     if size > MAX_IMAGE:
         raise ToolError(
-            f"cannot read {readable(path)}: the picture is {size / 1024 / 1024:.1f} MiB and the limit is "
-            f"{MAX_IMAGE // 1024 // 1024} MiB; make a smaller copy first, for example with ImageMagick: "
-            "convert IN -resize 1600x1600 OUT"
+            f"cannot read {readable(path)}: the picture is {size / 1e6:.2f} MB and the limit is "
+            f"{MAX_IMAGE / 1e6:g} MB (providers take 5 MiB of base64); make a smaller copy first, "
+            "for example with ImageMagick: convert IN -resize 1600x1600 OUT"
         )
     import base64
 
