@@ -1,4 +1,5 @@
-"""Writes what is derived from the frame classes: the JSON Schemas in protocol/ and the tables of its README.
+"""Writes what is derived: from the frame classes the JSON Schemas in protocol/ and the tables of its README, from
+the schemas the TypeScript types, and from the SDKs the copies that stand beside examples.
 
 python scripts/gen_protocol.py           write them
 python scripts/gen_protocol.py --check   exit 1 and name the files that differ
@@ -11,7 +12,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, Python knows only scripts/
 
-from scripts import protocol_schemas, protocol_tables
+from scripts import protocol_schemas, protocol_tables, protocol_typescript
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 COMMAND: Final = "python scripts/gen_protocol.py"
@@ -20,11 +21,16 @@ COMMAND: Final = "python scripts/gen_protocol.py"
 def generate(root: Path = ROOT) -> dict[str, str]:
     """Every derived file, by its path below ``root``, with the text that it should have."""
     readme = root / "protocol" / "README.md"
+    client, extension = protocol_schemas.client_schema(), protocol_schemas.extension_schema()
+    session = protocol_schemas.session_schema()
     return {
-        "protocol/client.schema.json": protocol_schemas.client_schema(),
-        "protocol/extension.schema.json": protocol_schemas.extension_schema(),
-        "protocol/session.schema.json": protocol_schemas.session_schema(),
+        "protocol/client.schema.json": client,
+        "protocol/extension.schema.json": extension,
+        "protocol/session.schema.json": session,
         "protocol/README.md": protocol_tables.fill(readme.read_text(encoding="utf-8")),
+        "protocol/typescript/src/client.d.mts": protocol_typescript.types(client),
+        "protocol/typescript/src/frames.d.mts": protocol_typescript.types(extension),
+        "protocol/typescript/src/session.d.mts": protocol_typescript.types(session),
     }
 
 

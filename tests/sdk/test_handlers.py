@@ -224,6 +224,23 @@ def test_a_raising_tool_becomes_an_error_result(capsys: pytest.CaptureFixture[st
     assert "the city is unknown" not in capsys.readouterr().err
 
 
+def test_an_error_always_fits_into_a_line() -> None:
+    """However long an exception's text, whoever waits gets the beginning of it."""
+
+    def fail(*_: Any) -> None:
+        raise ExtensionError("x" * 5_000_000)
+
+    ext = Extension("x")
+    ext.tool(name="t", schema={"type": "object"})(fail)
+    ext.command("c")(fail)
+    ext.intercept_turn_start(fail)
+    with FakeHost(ext) as host:
+        host.greet()
+        assert len(text_of(host.call("t"))) == 32_768 + 4
+        assert len(host.command("c")["error"]) == 32_768 + 4
+        assert host.ask("turn_start", step=1)["block"] is True
+
+
 def test_an_error_result_may_be_returned() -> None:
     """``is_error`` marks a result that is none."""
     ext = Extension("x")

@@ -36,6 +36,9 @@ PROTOCOL_VERSION: Final = 2
 LINE_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of the longest line that the host takes, its LF included."""
 
+ERROR_LIMIT: Final = 32_768
+"""Characters of an error that are sent: an error must always fit into a line."""
+
 GRACE: Final = 1.0
 """Seconds that running handlers get to tidy up when the extension ends; the host kills it after 2."""
 
@@ -332,10 +335,11 @@ def _log_failure(what: str) -> None:
 
 def _explain(what: str, exc: BaseException) -> str:
     """A handler's exception for whoever waits for it, never empty; one that was not raised on purpose is logged."""
-    if isinstance(exc, ExtensionError):
-        return str(exc) or f"{what} failed"
-    _log_failure(what)
-    return f"{type(exc).__name__}: {exc}".rstrip(": ")
+    meant = isinstance(exc, ExtensionError)
+    if not meant:
+        _log_failure(what)
+    text = (str(exc) if meant else f"{type(exc).__name__}: {exc}".rstrip(": ")) or f"{what} failed"
+    return text if len(text) <= ERROR_LIMIT else f"{text[:ERROR_LIMIT]} ..."
 
 
 # --- from a signature to a schema ------------------------------------------------------------------------------------
