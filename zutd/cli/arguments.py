@@ -22,7 +22,8 @@ Without a configured provider the built-in scripted model answers: good for tryi
 USAGE: Final = """zutd [options] [prompt ...]
        zutd rpc [options]
        zutd ext COMMAND ...
-       zutd trust [DIR]"""
+       zutd trust [DIR]
+       zutd completion bash|zsh|fish"""
 
 EPILOG: Final = """\
 exit codes: 0 finished, 1 failed, 2 usage, 3 blocked by an extension, 4 a limit was reached,

@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"zutd {__version__}")
         return 0
     try:
-        command = _SUBCOMMANDS.get(words[0]) if words else None
+        command = SUBCOMMANDS.get(words[0]) if words else None
         if command is not None:
             return command(words[1:])
         return _run(words)
@@ -66,7 +66,14 @@ def _trust(words: list[str]) -> int:
     return run_trust(words)
 
 
-_SUBCOMMANDS: Final[dict[str, Callable[[list[str]], int]]] = {
+def _completion(words: list[str]) -> int:
+    from zutd.cli.completion import run_completion
+
+    return run_completion(words)
+
+
+SUBCOMMANDS: Final[dict[str, Callable[[list[str]], int]]] = {
+    "completion": _completion,
     "ext": _ext,
     "trust": _trust,
     "rpc": lambda words: _run(["--rpc", *words]),
