@@ -1,5 +1,6 @@
 """Importing in general: zutd's own files, whatever bytes there are, all or nothing, and notes that stay few."""
 
+import base64
 import json
 import os
 from pathlib import Path
@@ -14,7 +15,8 @@ from zutd.sessions import file as session_file
 from zutd.sessions.errors import SessionError, SessionNotFound, SessionUnreadable, SessionWriteError
 from zutd.sessions.foreign.importing import import_files
 from zutd.sessions.foreign.lines import format_of, read_records
-from zutd.sessions.foreign.notes import MOST_NOTES, Notes
+from zutd.sessions.foreign.notes import MOST_NOTES, LeftOut, Notes
+from zutd.sessions.foreign.pictures import picture
 from zutd.sessions.foreign.values import count_at, money_at, time_of
 from zutd.sessions.session import Session
 from zutd.sessions.store import Store
@@ -273,6 +275,28 @@ def test_any_bytes_are_read_as_lines(data: bytes) -> None:
 
 
 # --- small parts -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "start", "wanted"),
+    [
+        ("image/jpeg", b"\x89PNG\r\n\x1a\n", "image/png"),
+        ("", b"\xff\xd8\xff\xe0", "image/jpeg"),
+        ("x", b"GIF89a", "image/gif"),
+        ("x", b"RIFF....WEBP", "image/webp"),
+        ("image/png", b"unknown", "image/png"),
+        ("image/svg+xml", b"<svg/>", None),
+        ("image/png", b"", None),
+    ],
+)
+def test_pictures_are_what_their_bytes_are(mime_type: str, start: bytes, wanted: str | None) -> None:
+    """What providers do not read is left out; a wrong name is mended."""
+    data = base64.b64encode(start).decode()
+    if wanted:
+        assert picture(mime_type, data).mime_type == wanted
+        return
+    with pytest.raises(LeftOut, match="no provider reads"):
+        picture(mime_type, data)
 
 
 def test_notes_stay_few() -> None:

@@ -6,7 +6,8 @@ from typing import Any, Final
 from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from zutd.frames.define import ABSENT
 from zutd.sessions.foreign.notes import LeftOut, Notes
-from zutd.sessions.foreign.values import count_at, is_base64, money_at, object_at, text_at, time_of
+from zutd.sessions.foreign.pictures import picture
+from zutd.sessions.foreign.values import count_at, money_at, object_at, text_at, time_of
 from zutd.wire.codec import encode
 
 _STOPS: Final = {
@@ -116,21 +117,25 @@ class PiMessages:
             return (Text(text=content),) if content else ()
         if not isinstance(content, list):
             return ()
-        found = [self._block(raw, line, api) for raw in content]
+        found: list[Block | None] = []
+        for raw in content:
+            try:
+                found.append(self._block(raw, line, api))
+            except LeftOut as exc:
+                self._notes.add(f"a part of a message was left out: {exc}", line)
         return tuple(block for block in found if block is not None)
 
     def _block(self, raw: Any, line: int, api: str) -> Block | None:
         kind = text_at(raw, "type") if isinstance(raw, dict) else ""
         if kind == "text" and isinstance(raw.get("text"), str):
             return Text(text=raw["text"])
-        if kind == "image" and is_base64(text_at(raw, "data")):
-            return Image(mime_type=text_at(raw, "mimeType"), data=raw["data"])
+        if kind == "image":
+            return picture(text_at(raw, "mimeType"), text_at(raw, "data"))
         if kind == "toolCall" and text_at(raw, "name"):
             return _call(raw)
         if kind == "thinking":
             return self._thinking(raw, line, api)
-        self._notes.add(f"a part of a message was left out: a block of type {kind[:40]!r} that cannot be read", line)
-        return None
+        raise LeftOut(f"a block of type {kind[:40]!r} that cannot be read")
 
     def _thinking(self, raw: dict[str, Any], line: int, api: str) -> Thinking | None:
         """Reasoning; what a provider wants back unchanged is kept where we can send it back to that provider."""

@@ -6,7 +6,8 @@ from typing import Any, Final
 from zutd.frames.blocks import Block, Image, Text, Thinking, ToolCall, ToolResult
 from zutd.frames.define import ABSENT
 from zutd.sessions.foreign.notes import LeftOut, Notes
-from zutd.sessions.foreign.values import is_base64, list_at, object_at, text_at
+from zutd.sessions.foreign.pictures import picture
+from zutd.sessions.foreign.values import list_at, object_at, text_at
 from zutd.wire.codec import encode
 
 MIRROR: Final = "Tool output included the following image content:"
@@ -72,10 +73,7 @@ class BlockReader:
         return (ToolCall(id=call, name=name, args={}, invalid=encode(arguments).decode()),)
 
     def _image(self, raw: dict[str, Any], _: int) -> tuple[Block, ...]:
-        data = text_at(raw, "data")
-        if not is_base64(data):
-            raise LeftOut("an image whose data is not base64")
-        return (Image(mime_type=text_at(raw, "mime_type"), data=data),)
+        return (picture(text_at(raw, "mime_type"), text_at(raw, "data")),)
 
     def _reasoning(self, raw: dict[str, Any], line: int) -> tuple[Block, ...]:
         if raw.get("encrypted_content") or raw.get("reasoning_id"):
