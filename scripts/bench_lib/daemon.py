@@ -116,12 +116,16 @@ class Daemon:
 
     def wait(self, mark: bytes, count: int = 1) -> float:
         """Read until ``mark`` has come ``count`` times; when that was. Lines are not looked at."""
-        seen, tail = 0, b""
-        while seen < count:
-            data = tail + self._read()
-            seen += data.count(mark)
-            tail = data[max(len(data) - len(mark) + 1, 0) :]
-        return time.perf_counter()
+        data = self._rest
+        while True:
+            now = time.perf_counter()
+            while count and (at := data.find(mark)) >= 0:
+                data = data[at + len(mark) :]
+                count -= 1
+            if not count:
+                self._rest = data
+                return now
+            data = data[-len(mark) :] + self._read()
 
     def lines(self, last: bytes) -> Iterator[tuple[float, bytes]]:
         """Give lines with the time of their arrival, until one has ``last``."""
@@ -142,9 +146,14 @@ class Daemon:
         return data
 
     def first_reply(self) -> float:
-        """Ask for a sign of life; seconds from its start to that."""
-        self.send("ping")
-        return self.wait(b'"pong":true') - self.began
+        """Say hello; seconds from its start to the answer."""
+        self.send("hello")
+        return self.wait(b'"command":"hello"') - self.began
+
+    def loaded(self) -> float:
+        """Ask for what needs the whole daemon; seconds from its start to the answer."""
+        self.send("get_state")
+        return self.wait(b'"command":"get_state"') - self.began
 
     def prompt(self) -> Spent:
         """Run a prompt to its ``done``."""

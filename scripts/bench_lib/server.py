@@ -14,16 +14,17 @@ are read to their end and not looked into.
 import json
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 DELTA: Final = "word and "
-ARGUMENTS: Final = {
-    "read": {"path": "small.txt"},
-    "bash": {"command": "true", "timeout": 10},
-    "echo": {"text": "hello"},
+ARGUMENTS: Final[dict[str, Callable[[int], dict[str, Any]]]] = {
+    "read": lambda number: {"path": "small.txt", "limit": number % 1000 + 1},
+    "bash": lambda number: {"command": f"true {number}", "timeout": 10},
+    "echo": lambda number: {"text": f"hello {number}"},
 }
-"""What each tool is called with."""
+"""What each tool is called with: never twice the same, for the daemon stops a model that repeats itself."""
 
 _lock: Final = threading.Lock()
 _answers: Final[dict[str, bytes]] = {}
@@ -56,7 +57,7 @@ def text_answer(count: int) -> bytes:
 
 def call_answer(tool: str, number: int) -> bytes:
     """An HTTP response that calls a tool."""
-    function = {"name": tool, "arguments": json.dumps(ARGUMENTS[tool])}
+    function = {"name": tool, "arguments": json.dumps(ARGUMENTS[tool](number))}
     call = {"index": 0, "id": f"call_{number}", "type": "function", "function": function}
     return _answer([{"tool_calls": [call]}], "tool_calls")
 

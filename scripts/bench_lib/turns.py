@@ -1,5 +1,6 @@
 """Rows about turns: a prompt, a long stream, steps with tools, and what extensions add to them."""
 
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
@@ -18,6 +19,8 @@ ENDS: Final = 100
 ASKED: Final = 300
 ANSWERED: Final = b'{"type":"turn_end"'
 STARTED: Final = b'{"type":"tool_execution_started"'
+READY: Final = b'{"type":"ext_ready"'
+DONE: Final = b'{"type":"done"'
 RESULT: Final = b'{"type":"tool_result"'
 QUESTION: Final = (
     '{"type":"event_intercept","id":"c1","event":"tool_call","tool_id":"call_1","tool_name":"read",'
@@ -31,7 +34,7 @@ def prompt(bench: Bench) -> list[Line]:
     spent: list[Spent] = []
     for _ in range(bench.runs):
         with bench.place() as place, Daemon(place, base_url=f"{bench.server}/text/1") as daemon:
-            daemon.first_reply()
+            daemon.loaded()
             daemon.prompt()  # the first one imports the HTTP client
             spent += [daemon.prompt() for _ in range(PROMPTS)]
     walls = sorted(s.wall for s in spent)
@@ -63,7 +66,7 @@ def deltas(bench: Bench) -> list[Line]:
 
 def _long_answer(bench: Bench, url: str) -> Spent:
     with bench.place() as place, Daemon(place, base_url=url) as daemon:
-        daemon.first_reply()
+        daemon.loaded()
         daemon.prompt()  # imports the HTTP client and connects, as the bare reader has when its clock starts
         return daemon.prompt()
 
@@ -86,19 +89,23 @@ def steps(bench: Bench) -> list[Line]:
     return lines
 
 
-def _run_steps(bench: Bench, tool: str, *extensions: str, count: int = STEPS) -> tuple[float, list[float]]:
+def _run_steps(bench: Bench, tool: str) -> tuple[float, list[float]]:
     """CPU seconds of the daemon, and the seconds of each step, from a tool's result to the next one's."""
-    with bench.place() as place:
-        for role in extensions:
-            bench.add_extension(place, role, "extension.py", role)
-        with Daemon(place, base_url=f"{bench.server}/calls/{count}/{tool}") as daemon:
-            daemon.first_reply()
-            if extensions:
-                daemon.wait(b'"type":"ext_ready"', len(extensions))
-            began = cpu_of(daemon.pid)
-            daemon.send("prompt", message="go on")
-            results = [at for at, line in daemon.lines(b'"type":"done"') if line.startswith(RESULT)]
-            return cpu_of(daemon.pid) - began, [after - before for before, after in pairwise(results)]
+    with bench.place() as place, Daemon(place, base_url=f"{bench.server}/calls/{STEPS}/{tool}") as daemon:
+        daemon.loaded()
+        began = cpu_of(daemon.pid)
+        results = [at for at, line in _one_prompt(daemon, STEPS) if line.startswith(RESULT)]
+        return cpu_of(daemon.pid) - began, [after - before for before, after in pairwise(results)]
+
+
+def _one_prompt(daemon: Daemon, calls: int) -> list[tuple[float, bytes]]:
+    """Run a prompt of many steps; its lines and when they came."""
+    daemon.send("prompt", message="go on")
+    lines = list(daemon.lines(DONE))
+    done = sum(line.startswith(RESULT) for _, line in lines)
+    if done != calls:
+        sys.exit(f"bench: the prompt made {done} calls instead of {calls}; it ended with {lines[-1][1].decode()}")
+    return lines
 
 
 def extensions(bench: Bench) -> list[Line]:
@@ -134,12 +141,11 @@ def _gaps(bench: Bench, tool: str, first: bytes, second: bytes, *roles: str) -> 
         for role in roles:
             bench.add_extension(place, role, "extension.py", role)
         with Daemon(place, base_url=f"{bench.server}/calls/{ASKED}/{tool}") as daemon:
-            daemon.first_reply()
+            daemon.loaded()
             if roles:
-                daemon.wait(b'"type":"ext_ready"', len(roles))
-            daemon.send("prompt", message="go on")
+                daemon.wait(READY, len(roles))
             gaps, began = [], 0.0
-            for at, line in daemon.lines(b'"type":"done"'):
+            for at, line in _one_prompt(daemon, ASKED):
                 if line.startswith(first):
                     began = at
                 elif line.startswith(second):
