@@ -220,3 +220,27 @@ def test_state_of_print_mode(tmp_path: Path) -> None:
         done = run_zutd(tmp_path, "-c", "-e", str(directory), "-p", "call count {}")
         assert (done.returncode, done.stderr) == (0, "")
         assert f"answered: {answer}" in done.stdout
+
+
+def test_compaction_is_told_and_keeps_the_state(tmp_path: Path) -> None:
+    """After a compaction the extension is told, with its state, which is what it was."""
+    directory = installed(tmp_path, "counter", COUNTER)
+    script = [
+        {"when": "summar", "steps": [{"text": "what was said"}]},
+        {"when": "count {}", "steps": [{"tool_call": {"name": "count"}}]},
+        {"after_tool": "count", "steps": [{"text": "counted"}]},
+    ]
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    with Daemon(tmp_path, env={"ZUTD_SCRIPT": str(tmp_path / "script.json")}) as daemon:
+        assert [count(daemon), count(daemon)] == ["1", "2"]
+        for n in range(6):
+            daemon.prompt(f"talk {n} " + "words " * 4000)
+        daemon.call("compact")
+        daemon.event("compact_done")
+        daemon.event("done")
+        assert daemon.call("get_ext_state", extension="counter")["state"] == {"count": 2}
+        assert count(daemon) == "3"
+        daemon.finish()
+
+    events = [(e["event"], e.get("state")) for e in told(directory)]
+    assert events[2:] == [("session_compacted", {"count": 2})]
