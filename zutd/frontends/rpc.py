@@ -306,7 +306,7 @@ class RpcFrontend:
 
     def _fail(self, call: Call, failure: Failure) -> None:
         assert self._server is not None
-        if call.wants_answer:
+        if call.wants_answer or call.has_id:
             self._refuse(call.id, call.name, failure)
         if not self._open and not self._server.settings.token:
             self._open_up()
@@ -321,11 +321,14 @@ def _failure(exc: CommandError) -> Failure:
 
 
 def _as_command(answer: Answer) -> Call:
-    """An answer to a request of ours, as the command that it stands for; a failure is a no."""
+    """An answer to a request of ours, as the command that it stands for; a failure is a no.
+
+    Nothing is said of it (``wants_answer``) unless it cannot be used (``has_id``: it is no notification).
+    """
     fields = dict(answer.data) if isinstance(answer.data, dict) else {}
     if answer.failure is not None:
         fields = {"decision": "deny", "reason": answer.failure.message}
-    return Call(name=ANSWERS, fields={**fields, "request_id": str(answer.id)}, wants_answer=False)
+    return Call(name=ANSWERS, fields={**fields, "request_id": str(answer.id)}, has_id=True, wants_answer=False)
 
 
 def is_terminal() -> bool:
