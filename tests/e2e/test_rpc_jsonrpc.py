@@ -101,7 +101,9 @@ BAD = [
     (b'{"jsonrpc":"2.0","id":11,"method":"prompt","params":{"message":7}}', -32602, 11),
     (b'{"jsonrpc":"2.0","id":12,"method":"switch_branch"}', -32602, 12),
     (b'{"jsonrpc":"2.0","id":13,"method":"switch_branch","params":{"branch":"b"}}', -32002, 13),
-    (b'{"jsonrpc":"2.0","id":14,"result":{}}', -32002, None),
+    (b'{"jsonrpc":"2.0","id":14,"result":{}}', -32602, None),
+    (b'{"jsonrpc":"2.0","id":14,"result":{"decision":"allow"}}', -32002, None),
+    (b'{"jsonrpc":"2.0","id":14,"result":7}', -32602, None),
     (b'{"jsonrpc":"2.0","id":15,"error":{"code":1,"message":"no"}}', -32002, None),
 ]
 

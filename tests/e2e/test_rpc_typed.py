@@ -173,7 +173,11 @@ BAD_LINES = [
     (b'{"type":""}', "unknown_command"),
     (b'{"type":"Ping"}', "unknown_command"),
     (b'{"type":"ping\\u0000"}', "unknown_command"),
-    (b'{"type":"response","id":"x","success":true}', "not_found"),
+    (b'{"type":"response","id":"x","success":true}', "invalid_params"),
+    (b'{"type":"response","id":"x","success":true,"data":{"decision":"allow"}}', "not_found"),
+    (b'{"type":"response","id":"x","success":false,"error":"no"}', "not_found"),
+    (b'{"type":"confirm_response","request_id":"x","decision":"deny"}', "not_found"),
+    (b'{"type":"confirm_response","request_id":"x","decision":"perhaps"}', "invalid_params"),
     (b'{"type":"response","id":"x"}', "invalid_request"),
     (b'{"type":"prompt","message":7}', "invalid_params"),
     (b'{"type":"prompt","message":"a","images":[{}]}', "invalid_params"),
@@ -418,11 +422,14 @@ def test_every_event_can_be_seen(tmp_path: Path) -> None:
         {"steps": [{"error": {"kind": "auth", "message": "no key"}}]},
         {"steps": [{"text": "begun"}, {"delay_ms": 600_000}]},
     ]
-    with Checked(tmp_path, "-e", str(directory), env=scripted(tmp_path, *answers)) as daemon:
+    with Checked(tmp_path, "--no-yolo", "-e", str(directory), env=scripted(tmp_path, *answers)) as daemon:
         daemon.ready("showman")
-        daemon.call("hello", capabilities=["submit", "panels"])
+        daemon.call("hello", capabilities=["submit", "panels", "confirm"])
         daemon.call("set_reasoning", reasoning="low")
-        daemon.prompt("look")
+        daemon.send("prompt", message="look", prompt_id="looks")
+        asked = daemon.event("confirm_request")["request_id"]
+        daemon.call("confirm_response", request_id=asked, decision="allow")
+        daemon.event("done", prompt_id="looks")
         daemon.prompt("fail")
         daemon.call("prompt", message="wait", prompt_id="waits")
         daemon.event("text_delta")
