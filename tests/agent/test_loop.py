@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
@@ -426,6 +427,94 @@ def test_rows_are_on_the_disk_before_something_changes(side_effects: bool) -> No
     assert order == (["sync", "sync", "run"] if side_effects else ["sync", "run"])
 
 
+# --- calls that only look --------------------------------------------------------------------------------------------
+
+
+def slow_tools(*seconds: float, side_effects: bool = False) -> list[FakeTool]:
+    """Tools ``t0``, ``t1``, ... that take so long."""
+
+    def make(number: int, delay: float) -> FakeTool:
+        async def run(_: dict[str, Any], context: ToolContext) -> ToolOutput:
+            context.progress(f"t{number} begins")
+            await trio.sleep(delay)
+            return text_output(f"t{number} done")
+
+        return FakeTool(name=f"t{number}", run_it=run, side_effects=side_effects)
+
+    return [make(number, delay) for number, delay in enumerate(seconds)]
+
+
+def timed(world: World) -> float:
+    """Run a turn; the seconds it took."""
+
+    async def main() -> float:
+        began = trio.current_time()
+        assert await world.turn() == "ok"
+        return trio.current_time() - began
+
+    return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def test_calls_that_only_look_run_together_and_are_told_in_order() -> None:
+    """Three looks take as long as the slowest; rows and results come in the order of the calls, each once."""
+    asked = [call("a", "t0"), call("a", "t1"), call("b", "t2")]
+    world = World(says(*asked), says("Done."), tools=slow_tools(3, 1, 2))
+    assert timed(world) < 3.5
+    assert [texts(event) for event in world.told(e.ToolResultEvent)] == ["t0 done", "t1 done", "t2 done"]
+    assert [one.call_id for one in results_of(world.journal.messages)] == ["a", "a", "b"]
+    check_rows_before_events(world)
+
+
+def test_one_call_that_changes_something_makes_all_wait_their_turn() -> None:
+    """A look beside a change might see half of it: then they run one after another."""
+    tools = [*slow_tools(2), *slow_tools(0, 3, side_effects=True)[1:]]
+    world = World(says(call("a", "t0"), call("b", "t1")), says("Done."), tools=tools)
+    assert timed(world) >= 5
+    check_rows_before_events(world)
+
+
+def test_a_result_is_told_as_soon_as_all_before_it_are() -> None:
+    """The first call's result does not wait for the slow second one."""
+    world = World(says(call("a", "t0"), call("b", "t1")), says("Done."), tools=slow_tools(1, 100))
+    rows_at: list[int] = []
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def look() -> None:
+                await trio.sleep(50)
+                rows_at.append(len(results_of(world.journal.messages)))
+
+            nursery.start_soon(look)
+            await world.turn()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert rows_at == [1]
+
+
+def test_guards_are_asked_in_order_before_looks_run_together() -> None:
+    """A refused look has its result, the others run; who was asked first was asked first."""
+    asked: list[str] = []
+
+    def verdict(name: str, args: Any) -> CallVerdict:
+        asked.append(name)
+        return CallVerdict(blocked=name == "t1", reason="not that", args=args)
+
+    world = World(says(*(call(f"c{n}", f"t{n}") for n in range(3))), says("Done."), tools=slow_tools(1, 1, 1))
+    world.guards.call = verdict
+    assert world.run() == "ok"
+    assert asked == ["t0", "t1", "t2"]
+    assert [texts(event) for event in world.told(e.ToolResultEvent)] == ["t0 done", "not that", "t2 done"]
+
+
+def test_a_look_that_crashes_stops_no_other() -> None:
+    """Each has its own result."""
+    tools = [*slow_tools(1), attrs.evolve(broken(ZeroDivisionError()), name="t1", side_effects=False)]
+    world = World(says(call("a", "t0"), call("b", "t1")), says("Done."), tools=tools)
+    assert world.run() == "ok"
+    assert [event.is_error for event in world.told(e.ToolResultEvent)] == [False, True]
+
+
 # --- guards ----------------------------------------------------------------------------------------------------------
 
 
@@ -728,12 +817,16 @@ def test_abort_before_the_turn_has_begun() -> None:
 PATIENT = Retry(attempts=2)
 
 
-def rich() -> World:
-    """A turn with everything in it: text, a retry, calls that are doubled, a state, guards' records, two steps."""
+def rich(*, looking: bool = False) -> World:
+    """A turn with everything in it: text, a retry, calls that are doubled, a state, guards' records, two steps.
+
+    With ``looking`` the calls change nothing and run together.
+    """
     tools = [tool("ours", details={"x": 1}), tool("theirs", details={"n": 1}, extension="ext")]
+    tools = [attrs.evolve(one, side_effects=not looking) for one in tools]
     world = World(
         fails(ModelError(ErrorKind.SERVER, "hiccup"), "half"),
-        says("I look.", call("a", "ours"), call("a", "theirs"), call("b", "fly")),
+        says("I look.", call("a", "ours"), call("a", "theirs"), call("b", "ours" if looking else "fly")),
         says("Seen."),
         tools=tools,
     )
@@ -755,13 +848,17 @@ def check_ended_once(world: World) -> None:
     assert len(world.told(e.ErrorEvent)) <= 1
 
 
-def test_abort_at_every_moment_ends_in_order() -> None:
+LOOKING = pytest.mark.parametrize("looking", [False, True], ids=["in turn", "together"])
+
+
+@LOOKING
+def test_abort_at_every_moment_ends_in_order(looking: bool) -> None:
     """Wherever an abort arrives: one outcome, every call on record has its one result, and was told of it."""
-    whole = rich()
+    whole = rich(looking=looking)
     assert whole.run() == "ok"
     outcomes = set()
     for moment in range(1, whole.moments + 1):
-        world = rich()
+        world = rich(looking=looking)
         world.at[moment] = world.runner.abort
         outcomes.add(world.run())
         check_ended_once(world)
@@ -777,14 +874,15 @@ def refusing(bad: int, *, lasting: bool = False) -> Callable[[int], bool]:
     return lambda count: count >= bad if lasting else count == bad
 
 
+@LOOKING
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from-then-on"])
-def test_a_disk_that_refuses_any_row_ends_the_turn_once(lasting: bool) -> None:
+def test_a_disk_that_refuses_any_row_ends_the_turn_once(lasting: bool, looking: bool) -> None:
     """Whichever write fails: one error that names it, no traceback, nothing told that is not on record."""
-    whole = rich()
+    whole = rich(looking=looking)
     whole.run()
     outcomes = []
     for bad in range(2, whole.journal.writes + 1):
-        world = rich()
+        world = rich(looking=looking)
         world.journal.refuse = refusing(bad, lasting=lasting)
         outcomes.append(world.run())
         check_ended_once(world)
@@ -816,12 +914,13 @@ def test_a_disk_that_does_not_sync_ends_the_turn() -> None:
         check_ended_once(world)
 
 
-def test_abort_while_the_disk_refuses() -> None:
+@LOOKING
+def test_abort_while_the_disk_refuses(looking: bool) -> None:
     """Two troubles at once still make one end."""
-    whole = rich()
+    whole = rich(looking=looking)
     whole.run()
     for moment in range(1, whole.moments + 1):
-        world = rich()
+        world = rich(looking=looking)
 
         def both(world: World = world) -> None:
             world.runner.abort()

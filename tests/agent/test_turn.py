@@ -43,8 +43,7 @@ class TurnMachine(RuleBasedStateMachine):
         self.steps = 0
         self.calls: list[str] = []
         self.done: list[bool] = []
-        self.running = -1
-        self.collected: list[tuple[int, int]] = []
+        self.running: list[int] = []
 
     def attempt(self, legal: bool, operation: Any, *args: Any) -> Any:
         """Do it: legal operations do not raise, others raise and change nothing."""
@@ -82,28 +81,39 @@ class TurnMachine(RuleBasedStateMachine):
             return
         assert [call.id for call in calls] == ids
         self.phase = "acting" if ids else "idle"
-        self.calls, self.done, self.running = ids, [stop == "length"] * len(ids), -1
+        self.calls, self.done, self.running = ids, [stop == "length"] * len(ids), []
 
     @rule()
     def next_call(self) -> None:
-        """Calls come in order, one at a time, and only those without a result."""
-        legal = self.phase == "acting" and self.running < 0
+        """Calls come in order, and only those without a result."""
+        legal = self.phase == "acting" and not self.running
         found = self.attempt(legal, self.turn.next_call)
         if not legal:
             return
         if all(self.done):
             assert found is None
         else:
-            self.running = self.done.index(False)
-            assert found.id == self.calls[self.running]
+            self.running = [self.done.index(False)]
+            assert found.id == self.calls[self.running[0]]
 
-    @rule(id=IDS)
-    def give(self, id: str) -> None:
-        """Only the running call takes a result, and only its own."""
-        legal = self.phase == "acting" and self.running >= 0 and self.calls[self.running] == id
-        self.attempt(legal, self.turn.give, result(id))
+    @rule()
+    def begin_rest(self) -> None:
+        """All that is left may begin together, but not while something runs."""
+        legal = self.phase == "acting" and not self.running
+        found = self.attempt(legal, self.turn.begin_rest)
         if legal:
-            self.done[self.running], self.running = True, -1
+            self.running = [place for place, done in enumerate(self.done) if not done]
+            assert [(place, call.id) for place, call in found] == [(at, self.calls[at]) for at in self.running]
+
+    @rule(id=IDS, place=st.one_of(st.none(), st.integers(0, 4)))
+    def give(self, id: str, place: int | None) -> None:
+        """Only a running call takes a result, and only its own; without a place it is the first that runs."""
+        at = next((one for one in self.running if place in (None, one)), -1)
+        legal = self.phase == "acting" and at >= 0 and self.calls[at] == id
+        self.attempt(legal, self.turn.give, result(id), place)
+        if legal:
+            self.done[at] = True
+            self.running.remove(at)
 
     @rule(text=st.sampled_from([SKIPPED, "aborted"]))
     def fill(self, text: str) -> None:
@@ -113,7 +123,7 @@ class TurnMachine(RuleBasedStateMachine):
         assert [r.call_id for r in filled] == left
         assert all(r.is_error and r.content == (Text(text=text),) for r in filled)
         if self.phase == "acting":
-            self.done, self.running = [True] * len(self.calls), -1
+            self.done, self.running = [True] * len(self.calls), []
 
     @rule()
     def collect(self) -> None:
@@ -141,8 +151,10 @@ class TurnMachine(RuleBasedStateMachine):
         assert self.turn.phase.value == self.phase
         assert self.turn.step == self.steps
         assert self.turn.exhausted == bool(self.max_steps and self.steps >= self.max_steps)
-        given = [one for one, done in zip(self.calls, self.done, strict=True) if done]
-        assert [r.call_id for r in self.turn.results] == given
+        first_open = self.done.index(False) if False in self.done else len(self.done)
+        assert [r.call_id for r in self.turn.results] == self.calls[:first_open]
+        left = [one for one, done in zip(self.calls, self.done, strict=True) if not done]
+        assert [call.id for call in self.turn.open_calls] == left
 
 
 TestTurn = TurnMachine.TestCase
