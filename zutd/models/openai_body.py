@@ -5,11 +5,14 @@ are ``system``, ``user``, ``assistant`` and ``tool``, content is a plain string 
 that only some servers know stand in :class:`zutd.models.providers.Quirks`. The hidden context is a last user message.
 """
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, ToolResult, calls_of, text_of
+from zutd.frames.define import evolve
 from zutd.models import reasoning, shape
 from zutd.models.base import ModelInfo, Request, ToolSpec
 from zutd.models.providers import Quirks
@@ -26,15 +29,18 @@ _PICTURE_FOLLOWS = "(the picture is in the next message)"
 _SCHEMA_EXTRAS = frozenset({"$schema", "additionalProperties"})
 
 Json = dict[str, Any]
+NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
 
 
 def request_body(request: Request, quirks: Quirks) -> Json:
     """Make the whole body."""
-    body: Json = {"model": request.model.id, "messages": _messages(request, quirks), "stream": True}
+    body: Json = {"model": request.model.id, "messages": _place_late(request, quirks), "stream": True}
     if quirks.usage_option:
         body["stream_options"] = {"include_usage": True}
-    if request.tools:
-        body |= _tools(request, quirks)
+    late = _late_tools(request)
+    tools = tuple(tool for tool in request.tools if tool.name not in late)
+    if tools:
+        body |= _tools(evolve(request, tools=tools), quirks)
     body |= _cap(request, quirks)
     body |= _effort(request, quirks)
     if request.temperature is not None and _takes_temperature(request.model, quirks):
@@ -42,6 +48,32 @@ def request_body(request: Request, quirks: Quirks) -> Json:
     if quirks.cache_key and request.session:
         body["prompt_cache_key"] = request.session[:64]
     return body
+
+
+def places_tools(model_id: str) -> bool:
+    """Whether the model takes the definition of a deferred tool at the place where it became active (Kimi K3)."""
+    name = model_id.lower()
+    return name == "kimi-k3" or name.endswith("/kimi-k3")
+
+
+def _late_tools(request: Request) -> dict[str, ToolSpec]:
+    """The tools that are not told of at the top, by name: there the list stays as it was, and so does the cache."""
+    if not places_tools(request.model.id):
+        return {}
+    return {tool.name: tool for tool in request.tools if tool.deferred}
+
+
+def _place_late(request: Request, quirks: Quirks) -> list[Json]:
+    """The messages; late tools follow the results that activated them, in every request at the same place.
+
+    Those whose results were compacted away follow the summary.
+    """
+    late = _late_tools(request)
+    if not late:
+        return _messages(request, quirks)
+    placed = {name for message in request.messages for name in message.activated_tools}
+    lost = [tool for name, tool in sorted(late.items()) if name not in placed]
+    return _messages(request, quirks, late, lost)
 
 
 def _takes_temperature(model: ModelInfo, quirks: Quirks) -> bool:
@@ -96,7 +128,9 @@ def _without_extras(schema: Any) -> Any:
     }
 
 
-def _messages(request: Request, quirks: Quirks) -> list[Json]:
+def _messages(
+    request: Request, quirks: Quirks, late: Mapping[str, ToolSpec] = NO_TOOLS, lost: Sequence[ToolSpec] = ()
+) -> list[Json]:
     ids = shape.CallIds(SHORT_IDS if quirks.short_ids else IDS)
     made: list[Json] = []
     if shape.has_text(request.system):
@@ -108,15 +142,22 @@ def _messages(request: Request, quirks: Quirks) -> list[Json]:
             pictures = []
         if message.role == "tool":
             made += _results(message, request.model, ids, pictures)
+            made += _tools_message([late[name] for name in message.activated_tools if name in late], quirks)
         elif message.role == "assistant":
             made += _assistant(message, request.model, ids)
         else:
             made += _user(message, request.model)
+            made += _tools_message(lost, quirks)
+            lost = ()
     if pictures:
         made.append({"role": "user", "content": pictures})
     if shape.has_text(request.hidden):
         made.append({"role": "user", "content": request.hidden})
     return made
+
+
+def _tools_message(tools: Sequence[ToolSpec], quirks: Quirks) -> list[Json]:
+    return [{"role": "system", "tools": [_tool(tool, quirks) for tool in tools]}] if tools else []
 
 
 def _user(message: Message, model: ModelInfo) -> list[Json]:
