@@ -202,6 +202,13 @@ def test_what_is_no_session_of_this_version_is_not_mended(first: bytes) -> None:
         mend(joined([first, *LINES[1:]]), SPARE)
 
 
+@pytest.mark.parametrize("data", [b"", b"0", b"root:x:0:0\nuser:x:1:1\n", LINES[0][:20], b"{}\n[]\n"])
+def test_what_has_neither_header_nor_row_is_not_mended(data: bytes) -> None:
+    """Whatever file one is given by mistake, it is not answered with an empty session."""
+    with pytest.raises(RowError):
+        mend(data, SPARE)
+
+
 @given(st.data())
 def test_whatever_happens_to_a_file_its_mended_rows_are_a_file(data: st.DataObject) -> None:
     """Bytes overwritten, cut out, put in anywhere after the header: the result reads strictly, all notes are text."""

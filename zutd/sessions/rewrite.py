@@ -137,6 +137,8 @@ def mend(data: bytes, spare: Header) -> Mended:
     for number, line in enumerate(lines, 1):
         if number > 1 or notes:
             mender.take_line(number, line)
+    if first == encode_frame(spare) and not len(mender.tree):
+        raise RowError("no header of a zutd session, and no row of one either")
     mender.need_root()
     return Mended(tree=mender.tree, header_line=first, notes=tuple(mender.notes))
 
