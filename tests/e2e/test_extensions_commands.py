@@ -199,4 +199,5 @@ def test_commands_run_beside_everything_else(tmp_path: Path) -> None:
         daemon.event("done", outcome="aborted")
 
         assert view(daemon, "mixed")["state"] == "ready"
+        daemon.call("shutdown")
         assert daemon.finish() == 0
