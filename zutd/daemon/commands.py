@@ -6,6 +6,7 @@ changed.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -13,6 +14,7 @@ import attrs
 import trio
 
 from zutd.agent.views import view_message, view_usage
+from zutd.daemon import archive
 from zutd.daemon.errors import CommandError
 from zutd.daemon.images import checked
 from zutd.daemon.runtime import Runtime
@@ -308,6 +310,39 @@ def _delete_session(daemon: Daemon, command: cmd.DeleteSession) -> c.Done:
     return c.Done()
 
 
+async def _export_session(daemon: Daemon, command: cmd.ExportSession) -> c.ExportReply:
+    runtime = daemon.runtime
+    session, path = runtime.session, Path(runtime.settings.cwd, command.path)
+    if not command.path:
+        raise CommandError("invalid_params", "bad export_session: expected the path of a new file at $.path")
+    if not command.id or command.id == session.id:
+        open_one = (session.header, session.lines(), session.info.id)
+        write = partial(archive.export_rows, *open_one, command.format, path)
+    else:
+        write = partial(archive.export_file, runtime.store, command.id, command.format, path)
+    done = await trio.to_thread.run_sync(_written, write)
+    return c.ExportReply(path=str(done.path), notes=done.notes)
+
+
+async def _import_session(daemon: Daemon, command: cmd.ImportSession) -> c.ImportReply:
+    runtime = daemon.runtime
+    runtime.need_idle(command.tag)
+    if not command.path:
+        raise CommandError("invalid_params", "bad import_session: expected the path of a file at $.path")
+    cwd = runtime.settings.cwd
+    take = partial(archive.import_paths, runtime.store, [Path(cwd, command.path)], here=cwd)
+    done = await trio.to_thread.run_sync(_written, take)
+    *others, newest = done.sessions
+    notes = (*done.notes, *(f"imported too: the session {other.id} ({other.title or other.cwd})" for other in others))
+    if runtime.busy:
+        info = _written(lambda: archive.info_of(runtime.store, newest.path))
+        return c.ImportReply(session=info, notes=(*notes, "a turn began meanwhile; open the session when it has ended"))
+    session = _written(lambda: Session.open(runtime.store, newest.path))
+    runtime.replace_session(session)
+    _now_on(daemon, SessionOpened, "session_opened", session.info)
+    return c.ImportReply(session=session.info, notes=notes)
+
+
 def _get_tree(daemon: Daemon, command: cmd.GetTree) -> c.TreeReply:
     runtime = daemon.runtime
     if not command.id or command.id == runtime.session.id:
@@ -431,6 +466,8 @@ TABLE: Final[dict[type, Entry]] = {
     cmd.OpenSession: Entry(_open_session, idle=True),
     cmd.RenameSession: Entry(_rename_session),
     cmd.DeleteSession: Entry(_delete_session),
+    cmd.ExportSession: Entry(slow=_export_session),
+    cmd.ImportSession: Entry(slow=_import_session),
     cmd.GetTree: Entry(_get_tree),
     cmd.Fork: Entry(_fork, idle=True),
     cmd.SwitchBranch: Entry(_switch_branch, idle=True),

@@ -323,6 +323,27 @@ class SessionsReply:
 
 
 @frame
+class ExportReply:
+    """The file that was written; ``notes`` say what is not in it."""
+
+    tag: ClassVar[None] = None
+    path: str
+    notes: tuple[str, ...]
+
+
+@frame
+class ImportReply:
+    """The session that was made (of several, the newest); ``notes`` say what could not be taken over.
+
+    It is open now, unless a turn began meanwhile; then a note says so.
+    """
+
+    tag: ClassVar[None] = None
+    session: SessionInfo
+    notes: tuple[str, ...]
+
+
+@frame
 class TreeReply:
     """The branches of a session."""
 

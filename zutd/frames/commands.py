@@ -219,6 +219,29 @@ class DeleteSession:
 
 
 @frame
+class ExportSession:
+    """Writes a branch into a new file: the active one, or that of a session (a prefix will do) or branch ``id``.
+
+    In a directory the file gets a name of its own; a ``path`` that is not absolute is below the working directory.
+    """
+
+    tag: ClassVar[str] = "export_session"
+    reply: ClassVar[str] = "ExportReply"
+    format: Literal["zutd", "zut", "markdown", "html"]
+    path: str
+    id: str = ""
+
+
+@frame
+class ImportSession:
+    """Takes over a file of zutd, zut or pi, or all those below a directory, and opens the newest session of them."""
+
+    tag: ClassVar[str] = "import_session"
+    reply: ClassVar[str] = "ImportReply"
+    path: str
+
+
+@frame
 class GetTree:
     """The branches of a session (default: the open one)."""
 
@@ -369,6 +392,8 @@ Command = (
     | OpenSession
     | RenameSession
     | DeleteSession
+    | ExportSession
+    | ImportSession
     | GetTree
     | Fork
     | SwitchBranch

@@ -15,8 +15,11 @@ import attrs
 
 from zutd.sessions.errors import SessionNotFound, SessionWriteError
 from zutd.sessions.file import write_whole
-from zutd.sessions.repair import copy_path, make_header
+from zutd.sessions.listing import stamp
+from zutd.sessions.repair import make_header
+from zutd.sessions.rewrite import extract
 from zutd.sessions.tree import Tree
+from zutd.wire.codec import encode_frame
 
 Format = Literal["zutd", "zut", "markdown", "html"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -44,6 +47,14 @@ class Exported:
     notes: tuple[str, ...]
 
 
+@attrs.frozen
+class Rendered:
+    """A branch in another form, and what is not in it."""
+
+    data: bytes
+    notes: tuple[str, ...]
+
+
 def format_by_name(path: str) -> Format | None:
     """The form that a file's name asks for, if it asks for one."""
     return _ENDINGS.get(os.path.splitext(path)[1].lower())
@@ -55,13 +66,25 @@ def export(tree: Tree, row: int, form: Format, path: Path) -> Exported:
     Raises :class:`SessionWriteError`, also when the file is there already, and :class:`SessionNotFound` for a branch
     on which nothing was said.
     """
-    if not tree.message_count(row):
-        raise SessionNotFound("there is nothing to export: nothing was said on this branch")
     target = path / suggest_name(tree, row, form) if path.is_dir() else path
     if not target.parent.is_dir():
         raise SessionWriteError(str(target), f"there is no directory {target.parent}")
-    notes = _EXPORTERS[form](tree, row, target)
-    return Exported(path=target, notes=notes)
+    rendered = render(tree, row, form, portable=target.suffix.lower() == PORTABLE)
+    write_whole(target, rendered.data)
+    return Exported(path=target, notes=rendered.notes)
+
+
+def render(tree: Tree, row: int, form: Format, *, portable: bool = True) -> Rendered:
+    """The path of a row in another form. ``portable`` files of zut's tell no working directory.
+
+    Raises :class:`SessionNotFound` for a branch on which nothing was said.
+    """
+    if not tree.message_count(row):
+        raise SessionNotFound("there is nothing to export: nothing was said on this branch")
+    data, notes = _RENDERERS[form](tree, row, portable)
+    others = tree.branch_count - 1
+    more = (f"{others} other branches are not in the file; export them one by one",) if others else ()
+    return Rendered(data, (*more, *notes))
 
 
 def suggest_name(tree: Tree, row: int, form: Format) -> str:
@@ -72,42 +95,40 @@ def suggest_name(tree: Tree, row: int, form: Format) -> str:
     return "-".join(part for part in (day, tree.branch_of(row)[:8], slug) if part) + _ENDING_OF[form]
 
 
-def _zutd(tree: Tree, row: int, path: Path) -> tuple[str, ...]:
-    copy_path(tree, row, path, make_header(tree.header.cwd, started=datetime.now(UTC)))
-    return _one_branch(tree)
+Made = tuple[bytes, tuple[str, ...]]
 
 
-def _zut(tree: Tree, row: int, path: Path) -> tuple[str, ...]:
+def _zutd(tree: Tree, row: int, _: bool) -> Made:
+    now = datetime.now(UTC)
+    header = make_header(tree.header.cwd, started=now)
+    copy = extract(tree, row, header, time=stamp(now))
+    return b"\n".join([encode_frame(header), *copy.lines(), b""]), ()
+
+
+def _zut(tree: Tree, row: int, portable: bool) -> Made:
     from zutd.sessions.export_zut import to_zut
 
-    made = to_zut(tree, row, portable=path.suffix.lower() == PORTABLE)
-    write_whole(path, made.data)
-    return made.notes
+    made = to_zut(tree, row, portable=portable)
+    return made.data, made.notes
 
 
-def _markdown(tree: Tree, row: int, path: Path) -> tuple[str, ...]:
+def _markdown(tree: Tree, row: int, _: bool) -> Made:
     from zutd.sessions.export_markdown import PICTURES_LEFT_OUT, has_pictures, to_markdown
     from zutd.sessions.export_transcript import transcribe
 
     transcript = transcribe(tree, row)
-    write_whole(path, to_markdown(transcript).encode("utf-8", "replace"))
-    return (*_one_branch(tree), *((PICTURES_LEFT_OUT,) if has_pictures(transcript) else ()))
+    notes = (PICTURES_LEFT_OUT,) if has_pictures(transcript) else ()
+    return to_markdown(transcript).encode("utf-8", "replace"), notes
 
 
-def _html(tree: Tree, row: int, path: Path) -> tuple[str, ...]:
+def _html(tree: Tree, row: int, _: bool) -> Made:
     from zutd.sessions.export_html import to_html
     from zutd.sessions.export_transcript import transcribe
 
-    write_whole(path, to_html(transcribe(tree, row)).encode("utf-8", "replace"))
-    return _one_branch(tree)
+    return to_html(transcribe(tree, row)).encode("utf-8", "replace"), ()
 
 
-def _one_branch(tree: Tree) -> tuple[str, ...]:
-    others = tree.branch_count - 1
-    return (f"{others} other branches are not in the file; export them one by one",) if others else ()
-
-
-_EXPORTERS: Final[dict[Format, Callable[[Tree, int, Path], tuple[str, ...]]]] = {
+_RENDERERS: Final[dict[Format, Callable[[Tree, int, bool], Made]]] = {
     "zutd": _zutd,
     "zut": _zut,
     "markdown": _markdown,

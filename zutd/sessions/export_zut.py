@@ -59,8 +59,6 @@ class _Writer:
         self.notes = Notes()
         self._id, self._title = tree.branch_of(row), tree.title(row)
         self.rows: list[dict[str, Any]] = [self._meta()]
-        if tree.branch_count > 1:
-            self.notes.add(f"{tree.branch_count - 1} other branches are not in the file; export them one by one")
 
     def _meta(self) -> dict[str, Any]:
         """What the session is, as a whole: each such row replaces the one before."""

@@ -10,7 +10,7 @@ a whole. Safe to call in a thread.
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -73,13 +73,26 @@ class _Row(NamedTuple):
 # --- many files ------------------------------------------------------------------------------------------------------
 
 
-def select(root: Path, cwd: str = "*", *, query: str = "", cursor: str = "", limit: int = 0) -> Page:
+def select(
+    root: Path,
+    cwd: str = "*",
+    *,
+    query: str = "",
+    cursor: str = "",
+    limit: int = 0,
+    tick: Callable[[int], object] = lambda _: None,
+) -> Page:
     """The sessions of a working directory (``*``: of all), newest first.
 
-    ``query`` must occur in the title, or in the first prompt if there is none. ``limit`` 0 gives all.
+    ``query`` must occur in the title, or in the first prompt if there is none. ``limit`` 0 gives all. ``tick`` is told
+    the number of sessions that were read so far, whenever there is one more.
     """
     wanted = query.casefold()
-    found = [s for s in scan(root, cwd) if wanted in (s.title or s.preview).casefold()]
+    found = []
+    for count, session in enumerate(scan(root, cwd), 1):
+        tick(count)
+        if wanted in (session.title or session.preview).casefold():
+            found.append(session)
     found.sort(key=_place, reverse=True)
     if cursor:
         found = [s for s in found if _place(s) < cursor]

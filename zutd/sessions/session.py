@@ -309,6 +309,10 @@ class Session:
     def _row(self, branch: str, at: str | int | None) -> int:
         return self._tree.resolve(at, self._tree.tip(branch), whole_calls=False)
 
+    def lines(self) -> list[bytes]:
+        """All rows as they stand in the file, the header not among them: to read them elsewhere, in a thread."""
+        return self._tree.lines()
+
     def tree(self) -> tuple[BranchInfo, ...]:
         """All branches."""
         return self._tree.branches()

@@ -60,6 +60,13 @@ export type TypedCommand = {
       session_id: string;
     }
   | {
+      type: "export_session";
+      format: "zutd" | "zut" | "markdown" | "html";
+      path: string;
+      session_id?: string;
+    }
+  | ImportSession
+  | {
       type: "get_tree";
       session_id?: string;
     }
@@ -211,6 +218,20 @@ export type SuccessResponse =
       command: "delete_session";
       success: true;
       data: Done;
+    }
+  | {
+      type: "response";
+      id?: RequestId;
+      command: "export_session";
+      success: true;
+      data: ExportReply;
+    }
+  | {
+      type: "response";
+      id?: RequestId;
+      command: "import_session";
+      success: true;
+      data: ImportReply;
     }
   | {
       type: "response";
@@ -392,6 +413,8 @@ export interface RpcCommand {
     | "open_session"
     | "rename_session"
     | "delete_session"
+    | "export_session"
+    | "import_session"
     | "get_tree"
     | "fork"
     | "switch_branch"
@@ -647,6 +670,20 @@ export interface RenameSession {
 export interface DeleteSession {
   type: "delete_session";
   id: string;
+}
+
+/** Writes a branch into a new file: the active one, or that of a session (a prefix will do) or branch `id`. */
+export interface ExportSession {
+  type: "export_session";
+  format: "zutd" | "zut" | "markdown" | "html";
+  path: string;
+  id?: string;
+}
+
+/** Takes over a file of zutd, zut or pi, or all those below a directory, and opens the newest session of them. */
+export interface ImportSession {
+  type: "import_session";
+  path: string;
 }
 
 /** The branches of a session (default: the open one). */
@@ -1012,6 +1049,18 @@ export interface OpenReply {
 
 /** The command was carried out; there is nothing to tell. */
 export interface Done {}
+
+/** The file that was written; `notes` say what is not in it. */
+export interface ExportReply {
+  path: string;
+  notes: string[];
+}
+
+/** The session that was made (of several, the newest); `notes` say what could not be taken over. */
+export interface ImportReply {
+  session: SessionInfo;
+  notes: string[];
+}
 
 /** The branches of a session. */
 export interface TreeReply {
