@@ -97,6 +97,7 @@ _CONFIG_FIELDS: Final = {
     "insecure": ("insecure", lambda value: isinstance(value, bool), "true or false"),
     "max_steps": ("max_steps", _is_count, "a whole number"),
     "bash_max_timeout": ("bash_max_timeout", _is_count, "a whole number"),
+    "model_idle_timeout": ("idle_timeout", _is_number, "a number"),
     "rpc_max_line": ("max_line", _is_count, "a whole number"),
     "rpc_stall_timeout": ("stall_timeout", _is_number, "a number"),
 }
