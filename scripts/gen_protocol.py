@@ -17,6 +17,15 @@ from scripts import protocol_schemas, protocol_tables, protocol_typescript
 ROOT: Final = Path(__file__).resolve().parent.parent
 COMMAND: Final = "python scripts/gen_protocol.py"
 
+EXAMPLES: Final = "docs/examples/extensions"
+COPIES: Final = {
+    f"{EXAMPLES}/todo/zutd_extension.py": "zutd/sdk/extension.py",
+    f"{EXAMPLES}/weather/zutd_extension.py": "zutd/sdk/extension.py",
+    f"{EXAMPLES}/scratchpad/zutd-extension.mjs": "protocol/typescript/src/extension.mjs",
+    f"{EXAMPLES}/scratchpad/zutd-extension.d.mts": "protocol/typescript/src/extension.d.mts",
+}
+"""What stands beside an example, so that it needs nothing installed, and what it is a copy of."""
+
 
 def generate(root: Path = ROOT) -> dict[str, str]:
     """Every derived file, by its path below ``root``, with the text that it should have."""
@@ -31,6 +40,7 @@ def generate(root: Path = ROOT) -> dict[str, str]:
         "protocol/typescript/src/client.d.mts": protocol_typescript.types(client),
         "protocol/typescript/src/frames.d.mts": protocol_typescript.types(extension),
         "protocol/typescript/src/session.d.mts": protocol_typescript.types(session),
+        **{copy: (root / original).read_text(encoding="utf-8") for copy, original in COPIES.items()},
     }
 
 
@@ -44,7 +54,9 @@ def differing(root: Path = ROOT) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog=COMMAND, description="Derive protocol/ from the frame classes.")
+    parser = argparse.ArgumentParser(
+        prog=COMMAND, description="Derive protocol/ from the frame classes, and copy the SDKs."
+    )
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a file differs")
     check = parser.parse_args(arguments).check
     names = differing()

@@ -59,6 +59,22 @@ def test_the_types_hold() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(
+    TSC is None, reason="there is no tsc here (npm install --no-save typescript in protocol/typescript)"
+)
+def test_the_example_is_typed() -> None:
+    """The scratchpad, which is JavaScript with types in comments, holds against the copies beside it."""
+    assert TSC is not None
+    options = ["--noEmit", "--strict", "--checkJs", "--target", "es2022", "--module", "nodenext"]
+    example = PACKAGE.parents[1] / "docs" / "examples" / "extensions" / "scratchpad"
+    done = subprocess.run(
+        [TSC, *options, "--lib", "es2023,dom", "scratchpad.mjs"],
+        cwd=example, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=110, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_package_depends_on_nothing() -> None:
     """It can be used by copying its directory; everything that it exports is there."""
     package = json.loads((PACKAGE / "package.json").read_text())

@@ -1,4 +1,4 @@
-import type { SessionInfo } from "./frames.d.mts";
+// The types of extension.mjs. The two files stand alone: copy both beside an extension.
 
 /** The major of the protocol between extensions and the host. */
 export const PROTOCOL_VERSION: 2;
@@ -16,6 +16,15 @@ type MaybePromise<T> = T | Promise<T>;
 
 // --- what handlers are given -----------------------------------------------------------------------------------------
 
+/** The active branch: `fork_point` messages are older than it. `path` is empty when nothing is on disk. */
+export interface Session {
+  id: string;
+  path: string;
+  cwd: string;
+  fork_point: number;
+  parent_id?: string;
+}
+
 /** Who runs the extension. `cwd` is the user's project, `dataDir` is where the extension keeps its files. */
 export interface Host {
   version: string;
@@ -23,12 +32,12 @@ export interface Host {
   model: string;
   cwd: string;
   dataDir: string;
-  session: SessionInfo | null;
+  session: Session | null;
 }
 
 /** A session event: the active branch, and the extension's own state on it. */
 export interface SessionEvent {
-  session?: SessionInfo;
+  session?: Session;
   /** Absent when there is none. */
   state?: Json;
 }

@@ -1,8 +1,8 @@
 // What the types allow and what they refuse; `tsc` reads this file, nothing runs it.
 
-import { Block, Extension, Image, Panel, Prompt, ToolResult, type Event } from "@zutd/extension";
+import { Block, Extension, Image, Panel, Prompt, ToolResult, type Event, type Session } from "@zutd/extension";
 import type { Event as DaemonEvent, FromDaemon, SuccessResponse, TypedCommand } from "@zutd/extension/client";
-import type { FromExtension, ToExtension } from "@zutd/extension/frames";
+import type { FromExtension, SessionInfo, ToExtension } from "@zutd/extension/frames";
 import type { Row } from "@zutd/extension/session";
 
 const ext = new Extension("x", "1.0.0", { capabilities: ["alerts"] });
@@ -64,4 +64,7 @@ function answer(frame: ToExtension): FromExtension | undefined {
 }
 const isMessage = (row: Row) => row.type === "message";
 
-export { answer, command, delta, isMessage, reply, show, told, tree, wrong };
+const same = (session: Session): SessionInfo => session;
+const andBack = (session: SessionInfo): Session => session;
+
+export { andBack, answer, command, delta, isMessage, reply, same, show, told, tree, wrong };
