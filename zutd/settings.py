@@ -61,6 +61,7 @@ class Settings:
     resume: str = ""
     session_path: str = ""
     persist: bool = True
+    read_only: bool = False
     # the wire
     token: str = attrs.field(default="", repr=False)
     on_eof: str = "finish"

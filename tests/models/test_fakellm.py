@@ -1,4 +1,4 @@
-"""Both wires against a server that others wrote: fakellm, from PyPI."""
+"""Both wires against a server that others wrote: fakellm."""
 
 import os
 import shutil

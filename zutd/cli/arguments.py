@@ -22,12 +22,13 @@ Without a configured provider the built-in scripted model answers: good for tryi
 USAGE: Final = """zutd [options] [prompt ...]
        zutd rpc [options]
        zutd ext COMMAND ...
+       zutd session COMMAND ...
        zutd trust [DIR]
        zutd completion bash|zsh|fish"""
 
 EPILOG: Final = """\
-exit codes: 0 finished, 1 failed, 2 usage, 3 blocked by an extension, 4 a limit was reached,
-5 the session is in use or cannot be read, 130/143 stopped by a signal, 141 stdout was closed
+exit codes: 0 finished, 1 failed, 2 usage, 3 blocked by an extension, 4 a limit was reached, 5 the session is in use
+or cannot be read, 6 the answer does not fit --output-schema, 130/143 stopped by a signal, 141 stdout was closed
 """
 
 
@@ -112,6 +113,9 @@ def _add_session(group: Any) -> None:
     group.add_argument("-c", "--continue", dest="continue_newest", action="store_true", help="go on with the newest")
     group.add_argument("-r", "--resume", default="", metavar="ID", help="go on with this one (4 characters will do)")
     group.add_argument("--session", default="", metavar="PATH", help="open or create this file")
+    group.add_argument(
+        "--read-only", action="store_true", help="only look at it: no lock, no prompts (with -c, -r or --session)"
+    )
     group.add_argument("--no-session", action="store_true", help="keep nothing on disk")
 
 

@@ -60,6 +60,12 @@ def _ext(words: list[str]) -> int:
     return run_ext(words)
 
 
+def _session(words: list[str]) -> int:
+    from zutd.cli.session import run_session
+
+    return run_session(words)
+
+
 def _trust(words: list[str]) -> int:
     from zutd.cli.trust import run_trust
 
@@ -75,6 +81,7 @@ def _completion(words: list[str]) -> int:
 SUBCOMMANDS: Final[dict[str, Callable[[list[str]], int]]] = {
     "completion": _completion,
     "ext": _ext,
+    "session": _session,
     "trust": _trust,
     "rpc": lambda words: _run(["--rpc", *words]),
 }
@@ -142,6 +149,8 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         raise UsageError(f"--cwd {args.cwd} is not a directory")
     if sum(bool(x) for x in (args.continue_newest, args.resume, args.session, args.no_session)) > 1:
         raise UsageError("give one of --continue, --resume, --session and --no-session")
+    if args.read_only and not (args.continue_newest or args.resume or args.session):
+        raise UsageError("--read-only needs a session to read: give --continue, --resume or --session")
     try:
         config, warning = read_config(home)
     except SettingsError as exc:
@@ -184,6 +193,7 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         resume=args.resume,
         session_path=args.session,
         persist=not args.no_session,
+        read_only=args.read_only,
         token=rpc_token(os.environ) if args.mode == "rpc" else "",
         on_eof=args.on_eof,
         **chosen,

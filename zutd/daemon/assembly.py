@@ -39,13 +39,13 @@ def open_session(settings: Settings, store: Store, planned: tuple[str, datetime]
     if settings.session_path:
         path = Path(settings.cwd, settings.session_path)
         if path.exists():
-            return Session.open(store, path, cwd=cwd)
+            return Session.open(store, path, cwd=cwd, read_only=settings.read_only)
         if not path.parent.is_dir():
             raise SessionUnreadable(str(path), "its directory does not exist")
         return Session.new(store, cwd, path=path)
     if settings.resume:
         found = store.find(settings.resume)
-        return Session.open(store, found.path, found.branch)
+        return Session.open(store, found.path, found.branch, read_only=settings.read_only)
     if settings.continue_newest and (newest := store.newest(cwd)) is not None:
-        return Session.open(store, newest)
+        return Session.open(store, newest, read_only=settings.read_only)
     return Session.new(store, cwd, persist=settings.persist, planned=planned)

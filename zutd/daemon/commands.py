@@ -278,7 +278,7 @@ def _open_session(daemon: Daemon, command: cmd.OpenSession) -> c.OpenReply:
             _written(lambda: runtime.session.switch(branch))
         session = runtime.session
     else:
-        session = _written(lambda: Session.open(runtime.store, path, branch))
+        session = _written(lambda: Session.open(runtime.store, path, branch, read_only=command.read_only))
         runtime.replace_session(session)
     _now_on(daemon, SessionOpened, "session_opened", session.info)
     return c.OpenReply(session=session.info, messages=session.message_count(), repaired=session.repaired)

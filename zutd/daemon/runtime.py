@@ -234,6 +234,10 @@ class Runtime:
         """Take a prompt: it starts, waits, or is refused. Raises :class:`CommandError`."""
         if self._closing:
             raise CommandError("busy", "the daemon is stopping and takes no more prompts")
+        if self.session.read_only:
+            raise CommandError(
+                "conflict", "the session was opened only to be read; open it without read_only to prompt"
+            )
         if not wanted.message.strip() and not wanted.images:
             raise CommandError("invalid_params", "bad prompt: a prompt needs text or images at $.message")
         if wanted.prompt_id and self._knows(wanted.prompt_id):

@@ -190,13 +190,17 @@ class ListSessions:
 
 @frame
 class OpenSession:
-    """Opens a session by id (a prefix will do) or path, at a branch (default: the active one)."""
+    """Opens a session by id (a prefix will do) or path, at a branch (default: the active one).
+
+    ``read_only`` takes no lock: another process may have it open, a broken file shows what can be read.
+    """
 
     tag: ClassVar[str] = "open_session"
     reply: ClassVar[str] = "OpenReply"
     id: str = ""
     path: str = ""
     branch: str = ""
+    read_only: bool = False
 
 
 @frame

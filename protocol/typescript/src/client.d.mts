@@ -49,6 +49,7 @@ export type TypedCommand = {
       session_id?: string;
       path?: string;
       branch?: string;
+      read_only?: boolean;
     }
   | {
       type: "rename_session";
@@ -657,6 +658,7 @@ export interface OpenSession {
   id?: string;
   path?: string;
   branch?: string;
+  read_only?: boolean;
 }
 
 /** Gives the session another title. */
