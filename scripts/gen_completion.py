@@ -7,7 +7,7 @@ what its other words are; then it is written down for each shell.
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,16 +18,24 @@ if str(ROOT) not in sys.path:
 from zutd.cli.arguments import make_parser  # noqa: E402 - after the path
 from zutd.cli.completion import FILES  # noqa: E402
 from zutd.cli.ext_options import COMMANDS  # noqa: E402
+from zutd.cli.ext_options import Option as TableOption  # noqa: E402
 from zutd.cli.main import SUBCOMMANDS  # noqa: E402
 
 FOLDER: Final = ROOT / "zutd" / "cli" / "completion"
 NOTICE: Final = "Made by scripts/gen_completion.py; do not edit."
-SUMMARIES: Final = {
+_SUMMARIES: Final = {
     "completion": "print what completes these words in a shell",
     "ext": "see, install, begin and test extensions",
     "rpc": "serve a frontend over stdio",
+    "session": "see, fork, export and import sessions",
     "trust": "let a project's instructions and skills count",
 }
+WORDS: Final = {name: _SUMMARIES.get(name, "") for name in SUBCOMMANDS}
+"""The words that may come first, and what they are for."""
+
+TABLES: Final = {"ext": [(c.name, c.operand, c.summary, c.options) for c in COMMANDS]}
+"""Words that have commands of their own: each with its operand, its summary and its options."""
+
 _KINDS: Final = {"DIR": "directory", "PATH": "file", "FILE": "file"}
 _OPERANDS: Final = {"NAME": "extension", "PATH": "directory", "SOURCE": "directory", "DIR": "directory"}
 _LIST: Final = r"zutd ext list 2>/dev/null | awk '$1 ~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ && NR > 1 { print $1 }'"
@@ -68,19 +76,19 @@ class Place(NamedTuple):
 
 def places() -> list[Place]:
     """Every place, the shortest first."""
-    assert set(SUMMARIES) == set(SUBCOMMANDS), "SUMMARIES must tell of every sub-command"
-    help_option = Option(("-h", "--help"), "show the help", "")
-    return [
-        Place((), tuple(main_options()), "words", tuple(SUMMARIES.items())),
-        Place(("completion",), (help_option,), "words", tuple((shell, f"for {shell}") for shell in FILES)),
+    helps = Option(("-h", "--help"), "show the help", "")
+    found = [
+        Place((), tuple(main_options()), "words", tuple(WORDS.items())),
+        Place(("completion",), (helps,), "words", tuple((shell, f"for {shell}") for shell in FILES)),
         Place(("rpc",), tuple(main_options())),
-        Place(("trust",), (help_option, *TRUST_OPTIONS), "directory"),
-        Place(("ext",), (help_option,), "words", tuple((command.name, command.summary) for command in COMMANDS)),
-        *(
-            Place(("ext", c.name), (*ext_options(c), help_option), _OPERANDS.get(c.operand.strip("[]"), ""))
-            for c in COMMANDS
-        ),
+        Place(("trust",), (helps, *TRUST_OPTIONS), "directory"),
     ]
+    for word, table in TABLES.items():
+        found.append(Place((word,), (helps,), "words", tuple((name, summary) for name, _, summary, _ in table)))
+        for name, operand, _, options in table:
+            kind = _OPERANDS.get(operand.strip("[]"), "")
+            found.append(Place((word, name), (*table_options(options), helps), kind))
+    return found
 
 
 TRUST_OPTIONS: Final = (
@@ -101,9 +109,9 @@ def main_options() -> Iterator[Option]:
         yield Option(tuple(action.option_strings), action.help or "", kind, words, many, value)
 
 
-def ext_options(command: object) -> Iterator[Option]:
-    """The options of one ``ext`` command, from its table."""
-    for option in getattr(command, "options"):  # noqa: B009
+def table_options(options: Iterable[TableOption]) -> Iterator[Option]:
+    """The options of one command of a table."""
+    for option in options:
         kind = "words" if option.choices else _KINDS.get(option.value, "text") if option.value else ""
         yield Option(option.names, option.summary, kind, option.choices, option.many, option.value)
 
@@ -129,8 +137,12 @@ def bash() -> str:
         "    COMPREPLY=()",
         "    if ((COMP_CWORD > 1)); then",
         "        case ${COMP_WORDS[1]} in",
-        f"        {'|'.join(name for name in SUMMARIES if name != 'ext')}) place=${{COMP_WORDS[1]}} ;;",
-        '        ext) place=ext; ((COMP_CWORD > 2)) && place="ext ${COMP_WORDS[2]}" ;;',
+        f"        {'|'.join(WORDS)}) place=${{COMP_WORDS[1]}} ;;",
+        "        esac",
+        "    fi",
+        "    if ((COMP_CWORD > 2)); then",
+        "        case $place in",
+        f'        {"|".join(TABLES)}) place="$place ${{COMP_WORDS[2]}}" ;;',
         "        esac",
         "    fi",
         "    case $place:$prev in",
@@ -185,7 +197,7 @@ def zsh() -> str:
     lines += [
         "_zutd() {",
         "    local word=$words[2]",
-        f"    if ((CURRENT > 2)) && [[ $word == ({'|'.join(SUMMARIES)}) ]]; then",
+        f"    if ((CURRENT > 2)) && [[ $word == ({'|'.join(WORDS)}) ]]; then",
         "        shift words; ((CURRENT--))",
         "        _zutd_$word",
         "        return",
@@ -206,14 +218,14 @@ def zsh() -> str:
 
 def _zsh_function(place: Place) -> list[str]:
     name = "_".join(place.path)
-    if place.path == ("ext",):
+    if name in TABLES:
         names = "|".join(word for word, _ in place.words)
         return [
-            "_zutd_ext() {",
+            f"_zutd_{name}() {{",
             "    local word=$words[2]",
             f"    if ((CURRENT > 2)) && [[ $word == ({names}) ]]; then",
             "        shift words; ((CURRENT--))",
-            "        _zutd_ext_$word",
+            f"        _zutd_{name}_$word",
             "        return",
             "    fi",
             f"    {_zsh_describe(place)}",
@@ -266,9 +278,9 @@ def fish() -> str:
         f"# Completion of zutd for fish. {NOTICE}",
         "function __zutd_at",
         "    set -l words (commandline -opc)[2..]",
-        f"    set -l place (string match -r -- '^({'|'.join(SUMMARIES)})$' $words[1])[1]",
-        '    if test "$place" = ext -a -n "$words[2]"',
-        '        set place "ext $words[2]"',
+        f"    set -l place (string match -r -- '^({'|'.join(WORDS)})$' $words[1])[1]",
+        f'    if contains -- "$place" {" ".join(TABLES)}; and test -n "$words[2]"',
+        '        set place "$place $words[2]"',
         "    end",
         '    test "$place" = "$argv"',
         "end",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zutd.extensions.manifest import Found, ManifestError, discover, read_manifest
+from zutd.extensions.manifest import Found, ManifestError, discover, read_manifest, resolve_exec
 from zutd.extensions.trust import is_trusted, trust, trusted
 
 
@@ -69,3 +69,14 @@ def test_consent_is_for_the_script_that_an_interpreter_runs(tmp_path: Path) -> N
     assert is_trusted(only(tmp_path), trusted(home))
     (path / "main.py").write_text("print('something else')")
     assert not is_trusted(only(tmp_path), trusted(home))
+
+
+def test_a_program_without_its_dot_is_recognised(tmp_path: Path) -> None:
+    """``"exec": "main.py"`` means PATH; whoever has that file beside the manifest meant it, and is told."""
+    (tmp_path / "extension.json").write_text('{"name": "it", "exec": "main.py"}')
+    manifest = read_manifest(str(tmp_path))
+    with pytest.raises(ManifestError, match=r"not found in PATH$"):
+        resolve_exec(manifest, str(tmp_path), "/usr/bin")
+    (tmp_path / "main.py").touch()
+    with pytest.raises(ManifestError, match=r"did you mean '\./main\.py'\?"):
+        resolve_exec(manifest, str(tmp_path), "/usr/bin")

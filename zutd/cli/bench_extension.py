@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from zutd import __version__
-from zutd.cli.ext_options import CommandFailedError, Given
+from zutd.cli.ext_options import CommandFailedError, Given, absolute
 from zutd.cli.table import coloured, harmless
 from zutd.extensions.conformance import CANNOT_SKIP, GROUPS, Check, Limits, look_closely
 from zutd.extensions.errand import StoppedError
@@ -18,7 +18,7 @@ _WORDS: Final = {"passed": ("ok", "green"), "failed": ("FAIL", "red"), "skipped"
 
 def run_test(given: Given) -> int:
     """Test the extension in a directory; 1 when something is wrong with it."""
-    directory = os.path.abspath(given.operand)
+    directory = absolute(given.operand)
     if not os.path.isdir(directory):
         raise CommandFailedError(f"{given.operand} is not a directory; ext test takes an extension's", exit_code=2)
     leave_out = _leave_out(given.values("skip"))

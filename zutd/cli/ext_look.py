@@ -103,7 +103,7 @@ def _logs(given: Given) -> int:
     if given.has("follow"):
         if given.as_json:
             raise CommandFailedError("--follow and --json do not go together", exit_code=2)
-        os.execvp("tail", ["tail", "-n", "+1", "-F", path])  # noqa: S606, S607 - the user's own tail, as in a shell
+        _follow(path)
     try:
         with open(path, "rb") as file:
             if given.as_json:
@@ -117,6 +117,13 @@ def _logs(given: Given) -> int:
     except OSError as exc:
         raise CommandFailedError(f"cannot read {path}: {exc.strerror}") from None
     return 0
+
+
+def _follow(path: str) -> None:
+    try:
+        os.execvp("tail", ["tail", "-n", "+1", "-F", path])  # noqa: S606, S607 - the user's own tail, as in a shell
+    except OSError as exc:
+        raise CommandFailedError(f"--follow needs the program tail: {exc.strerror}") from None
 
 
 def _log_path(given: Given) -> str:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from zutd.cli.ext_look import choose
-from zutd.cli.ext_options import CommandFailedError, Given
+from zutd.cli.ext_options import CommandFailedError, Given, absolute
+from zutd.cli.table import coloured, harmless
 from zutd.extensions.errand import StoppedError, stoppable
 from zutd.extensions.install_lookup import installed
 from zutd.extensions.install_stage import InstallError, take_away
 from zutd.extensions.manifest import Found, ManifestError, discover, search_directories
-from zutd.extensions.trust import trust, trusted
+from zutd.extensions.trust import is_trusted, trust, trusted
 
 
 def run_manage(given: Given) -> int:
@@ -32,7 +33,7 @@ def run_manage(given: Given) -> int:
 
 def _tell(given: Given, said: str, **fields: Any) -> int:
     """The outcome, for a person or as JSON."""
-    print(json.dumps(fields, indent=2) if given.as_json else said)
+    print(json.dumps(fields, indent=2) if given.as_json else harmless(said))
     return 0
 
 
@@ -41,15 +42,17 @@ def _tell(given: Given, said: str, **fields: Any) -> int:
 
 def _install(given: Given) -> int:
     from zutd.extensions.install import Voice, install
+    from zutd.extensions.install_git import is_git_source
 
     scope = given.value("scope") or "global"
     root = dict(search_directories(given.cwd, given.home))[scope]
     voice = Voice(_to_stderr, _Progress())
-    done = install(given.operand, root, builder=given.value("build"), voice=voice)
+    source = given.operand if is_git_source(given.operand) or "://" in given.operand else absolute(given.operand)
+    done = install(source, root, builder=given.value("build"), voice=voice)
     if scope == "project":
         _consent(done.directory, given.home)
     for note in done.notes:
-        print(f"zutd: {note}", file=sys.stderr)
+        print(f"zutd: {harmless(note)}", file=sys.stderr)
     version = f" {done.version}" if done.version else ""
     return _tell(
         given,
@@ -157,7 +160,10 @@ def _update(given: Given) -> int:
     consents = trusted(given.home)
     results: list[Updated] = []
     for found in wanted:
-        results.append(update(found, consents))
+        result = update(found, consents)
+        if result.state == "updated" and not is_trusted(found, consents):
+            result = result._replace(detail=f"it is another one now; look at it, then: zutd ext trust {found.name}")
+        results.append(result)
         if not given.as_json:
             _say_update(results[-1])
     if given.as_json:
@@ -168,8 +174,6 @@ def _update(given: Given) -> int:
 
 
 def _say_update(result: Any) -> None:
-    from zutd.cli.table import coloured, harmless
-
     colour = {"updated": "green", "failed": "red", "skipped": "dim"}.get(result.state, "")
     said = result.detail or (f"{result.before} -> {result.after}" if result.state == "updated" else "")
     print(f"{result.name}: {coloured(result.state, colour)}" + (f" ({harmless(said)})" if said else ""), flush=True)

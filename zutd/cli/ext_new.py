@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from zutd.cli.ext_options import CommandFailedError, Given
+from zutd.cli.ext_options import CommandFailedError, Given, absolute
 from zutd.extensions.manifest import MANIFEST, NAME_RULE
 
 _TEMPLATES: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
@@ -43,7 +43,7 @@ def run_new(given: Given) -> int:
             exit_code=2,
         )
     chosen = given.value("lang") or "python"
-    directory = os.path.abspath(given.value("dir") or name)
+    directory = absolute(given.value("dir") or name)
     files = dict(_files(name, chosen))
     _write(directory, files, executable=_fill(_LANGUAGES[chosen].exec, name))
     if given.as_json:

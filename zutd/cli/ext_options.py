@@ -139,7 +139,7 @@ class Given:
     def cwd(self) -> str:
         """The project directory, absolute. Raises :class:`UsageError` when it is none."""
         given = self.value("cwd")
-        path = os.path.realpath(given or os.getcwd())
+        path = os.path.realpath(absolute(given or "."))
         if given and not os.path.isdir(path):
             raise UsageError(f"--cwd {given} is not a directory")
         return path
@@ -147,7 +147,15 @@ class Given:
     @property
     def explicit(self) -> list[str]:
         """The directories given with ``--ext``, absolute."""
-        return [os.path.abspath(path) for path in self.values("ext")]
+        return [absolute(path) for path in self.values("ext")]
+
+
+def absolute(path: str) -> str:
+    """The path, absolute. Raises :class:`UsageError` where that cannot be said."""
+    try:
+        return os.path.abspath(path)
+    except OSError as exc:
+        raise UsageError(f"the current directory cannot be used ({exc.strerror}); change to another one") from None
 
 
 def find_command(name: str) -> Command:

@@ -8,7 +8,7 @@ import os
 from typing import Final, NamedTuple
 
 from zutd.extensions.install_copy import Progress, copy_tree
-from zutd.extensions.install_git import clone, is_git_source
+from zutd.extensions.install_git import PREFIXES, SUFFIX, clone, is_git_source
 from zutd.extensions.install_run import Echo, our_environment, run_program
 from zutd.extensions.install_stage import InstallError, staging
 from zutd.extensions.manifest import (
@@ -51,6 +51,8 @@ def install(source: str, root: str, *, builder: str, voice: Voice) -> Installed:
         if builder:
             raise InstallError("--build works on local sources only; clone the repository, then install the directory")
         return _from_git(source, root, voice)
+    if "://" in source:
+        raise InstallError(f"{source} is no directory, and only {', '.join(PREFIXES)} and names in {SUFFIX} are cloned")
     return _from_directory(os.path.abspath(source), root, builder, voice)
 
 
@@ -84,7 +86,10 @@ def _from_git(source: str, root: str, voice: Voice) -> Installed:
         manifest = _read(content, source)
         _check_exec(manifest, content, source)
         directory = _publish(content, root, manifest)
-    return Installed(manifest.name, manifest.version, directory, source, _notes(manifest, directory))
+    notes = _notes(manifest, directory)
+    if os.path.exists(os.path.join(directory, ".gitmodules")):
+        notes += ("the repository has submodules, which are not fetched",)
+    return Installed(manifest.name, manifest.version, directory, source, notes)
 
 
 def _read(directory: str, source: str) -> Manifest:

@@ -65,9 +65,7 @@ def _without_trailing_spaces(line: str) -> str:
     return stripped + " " if escaped % 2 and len(stripped) < len(line) else stripped
 
 
-_PIECE: Final = re.compile(
-    r"(?:^|(?<=/))\*\*/|/\*\*$|\*+|\?|\[[!^]?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\\.|.", re.DOTALL
-)
+_PIECE: Final = re.compile(r"(?:^|(?<=/))\*\*/|/\*\*$|\*+|\?|\[[!^]?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\\.|.", re.DOTALL)
 _CLASSES: Final = {
     "[:alnum:]": "a-zA-Z0-9",
     "[:alpha:]": "a-zA-Z",

@@ -88,6 +88,9 @@ _FIELDS: Final = {
     "protocol": (lambda value: type(value) is int and value in (0, 1, 2), "1 or 2"),
 }
 
+MISSPELT: Final = "did you mean"
+"""What the warning about a field says when it is probably misspelt: then something was meant, and is not done."""
+
 _IGNORED: Final = frozenset({"permissions", "$schema", "author", "license", "homepage", "repository"})
 
 
@@ -147,7 +150,7 @@ def _unknown_field(key: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(key, _FIELDS, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; {MISSPELT} {near[0]!r}?" if near else ""
     return f"{MANIFEST}: unknown field {key!r} is ignored{hint}"
 
 
@@ -164,7 +167,8 @@ def resolve_exec(manifest: Manifest, directory: str, search_path: str) -> str:
             candidate = os.path.join(folder or ".", written)
             if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
                 return os.path.abspath(candidate)
-        raise ManifestError(f"exec {written!r} was not found in PATH")
+        hint = f"; did you mean './{written}'?" if os.path.isfile(os.path.join(directory, written)) else ""
+        raise ManifestError(f"exec {written!r} was not found in PATH{hint}")
     joined = os.path.normpath(os.path.join(directory, written))
     root = os.path.realpath(directory)
     if os.path.commonpath([root, os.path.realpath(joined)]) != root:

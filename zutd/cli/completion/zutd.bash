@@ -13,8 +13,12 @@ _zutd() {
     COMPREPLY=()
     if ((COMP_CWORD > 1)); then
         case ${COMP_WORDS[1]} in
-        completion|rpc|trust) place=${COMP_WORDS[1]} ;;
-        ext) place=ext; ((COMP_CWORD > 2)) && place="ext ${COMP_WORDS[2]}" ;;
+        completion|ext|session|trust|rpc) place=${COMP_WORDS[1]} ;;
+        esac
+    fi
+    if ((COMP_CWORD > 2)); then
+        case $place in
+        ext) place="$place ${COMP_WORDS[2]}" ;;
         esac
     fi
     case $place:$prev in
@@ -87,13 +91,13 @@ _zutd() {
     esac
     case $place in
     '')
-        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --no-session -e --ext --no-ext --no-extensions --trust-project'
-        else _zutd_words 'completion ext rpc trust'; fi ;;
+        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --trust-project'
+        else _zutd_words 'completion ext session trust rpc'; fi ;;
     completion)
         if [[ $cur == -* ]]; then _zutd_words '-h --help'
         else _zutd_words 'bash zsh fish'; fi ;;
     rpc)
-        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --no-session -e --ext --no-ext --no-extensions --trust-project'
+        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --trust-project'
         else :; fi ;;
     trust)
         if [[ $cur == -* ]]; then _zutd_words '-h --help --remove --list'

@@ -1,9 +1,9 @@
 # Completion of zutd for fish. Made by scripts/gen_completion.py; do not edit.
 function __zutd_at
     set -l words (commandline -opc)[2..]
-    set -l place (string match -r -- '^(completion|ext|rpc|trust)$' $words[1])[1]
-    if test "$place" = ext -a -n "$words[2]"
-        set place "ext $words[2]"
+    set -l place (string match -r -- '^(completion|ext|session|trust|rpc)$' $words[1])[1]
+    if contains -- "$place" ext; and test -n "$words[2]"
+        set place "$place $words[2]"
     end
     test "$place" = "$argv"
 end
@@ -43,14 +43,16 @@ complete -c zutd -n '__zutd_at' -l log-level -xa 'debug info warning error' -d '
 complete -c zutd -n '__zutd_at' -s c -l continue -d 'go on with the newest'
 complete -c zutd -n '__zutd_at' -s r -l resume -x -d 'go on with this one (4 characters will do)'
 complete -c zutd -n '__zutd_at' -l session -rF -d 'open or create this file'
+complete -c zutd -n '__zutd_at' -l read-only -d 'only look at it: no lock, no prompts (with -c, -r or --session)'
 complete -c zutd -n '__zutd_at' -l no-session -d 'keep nothing on disk'
 complete -c zutd -n '__zutd_at' -s e -l ext -xa '(__fish_complete_directories)' -d 'run this extension too; repeat'
 complete -c zutd -n '__zutd_at' -l no-ext -l no-extensions -d 'do not look for extensions'
 complete -c zutd -n '__zutd_at' -l trust-project -d 'run the project\'s own extensions (.zut/extensions)'
 complete -c zutd -n '__zutd_at' -a completion -d 'print what completes these words in a shell'
 complete -c zutd -n '__zutd_at' -a ext -d 'see, install, begin and test extensions'
-complete -c zutd -n '__zutd_at' -a rpc -d 'serve a frontend over stdio'
+complete -c zutd -n '__zutd_at' -a session -d 'see, fork, export and import sessions'
 complete -c zutd -n '__zutd_at' -a trust -d 'let a project\'s instructions and skills count'
+complete -c zutd -n '__zutd_at' -a rpc -d 'serve a frontend over stdio'
 complete -c zutd -n '__zutd_at completion' -s h -l help -d 'show the help'
 complete -c zutd -n '__zutd_at completion' -a bash -d 'for bash'
 complete -c zutd -n '__zutd_at completion' -a zsh -d 'for zsh'
@@ -90,6 +92,7 @@ complete -c zutd -n '__zutd_at rpc' -l log-level -xa 'debug info warning error' 
 complete -c zutd -n '__zutd_at rpc' -s c -l continue -d 'go on with the newest'
 complete -c zutd -n '__zutd_at rpc' -s r -l resume -x -d 'go on with this one (4 characters will do)'
 complete -c zutd -n '__zutd_at rpc' -l session -rF -d 'open or create this file'
+complete -c zutd -n '__zutd_at rpc' -l read-only -d 'only look at it: no lock, no prompts (with -c, -r or --session)'
 complete -c zutd -n '__zutd_at rpc' -l no-session -d 'keep nothing on disk'
 complete -c zutd -n '__zutd_at rpc' -s e -l ext -xa '(__fish_complete_directories)' -d 'run this extension too; repeat'
 complete -c zutd -n '__zutd_at rpc' -l no-ext -l no-extensions -d 'do not look for extensions'
