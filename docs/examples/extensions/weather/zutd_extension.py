@@ -11,25 +11,26 @@
 
     ext.run()
 
-Strategy: the thread that calls ``run`` reads frames. It deals itself with what may not wait (``tool_cancel``,
-``shutdown``, the end of stdin) and hands everything else, in order, to a second thread. That one runs the handlers of
-events and panel keys, so they see what happened in the order in which it happened, and starts a thread for each
-command, tool call and question, so these run side by side and after the events that came before them. Coroutines run
-in one event loop, which is made when the first is needed. Every frame is written whole, under a lock.
+Strategy: the thread that calls ``run`` reads frames and waits for no handler, so ``tool_cancel``, ``shutdown`` and the
+end of stdin are never late. One thread runs the handlers of events and panel keys, in the order in which things
+happened. Each command, tool call and question has a thread of a pool to itself, so these run side by side; one that
+comes while an event is being handled begins after it. Coroutines run in one event loop, which is made when the first
+is needed. Every frame is written whole, under a lock.
 """
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import queue
 import re
 import sys
 import threading
-import time
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 PROTOCOL_VERSION: Final = 2
@@ -606,7 +607,51 @@ def _blocks(content: Any) -> list[_Frame]:
     return [{"type": "text", "text": json.dumps(content, ensure_ascii=False, allow_nan=False)}]
 
 
-# --- coroutines ------------------------------------------------------------------------------------------------------
+# --- threads and coroutines ------------------------------------------------------------------------------------------
+
+
+class _Pool:
+    """Threads for what runs side by side. One that has nothing to do waits for the next task."""
+
+    def __init__(self) -> None:
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._threads = 0
+        self._tasks_running = 0
+        self._ending = False
+
+    def start(self, task: Callable[[], None]) -> None:
+        """Run a task at once; nothing begins any more when all is about to end."""
+        with self._changed:
+            if self._ending:
+                return
+            self._tasks_running += 1
+            if self._tasks_running > self._threads:
+                self._threads += 1
+                threading.Thread(target=self._work, daemon=True).start()
+        self._tasks.put(task)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            try:
+                task()
+            except BaseException:  # noqa: BLE001 - a thread that ended here would be missed by the next task
+                _log_failure("an answer")
+            with self._changed:
+                self._tasks_running -= 1
+                self._changed.notify_all()
+
+    def end(self) -> None:
+        """Begin nothing more."""
+        with self._changed:
+            self._ending = True
+
+    def wait(self, seconds: float) -> None:
+        """Wait at most so long for what runs."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._tasks_running, seconds)
+        for _ in range(self._threads):
+            self._tasks.put(None)
 
 
 class _Loop:
@@ -717,10 +762,10 @@ class _Conversation:
         self._declared = declared
         self._writer = _Writer(write)
         self._inbox: queue.SimpleQueue[_Frame | None] = queue.SimpleQueue()
+        self._unhandled: collections.deque[_Frame] = collections.deque()  # what is in the inbox, or was taken out of it
         self._calls: dict[str, Cancel] = {}
-        self._workers: set[threading.Thread] = set()
+        self._pool = _Pool()
         self._loop = _Loop()
-        self._ending = False
         self.send = self._writer.send
         self.announced = False
 
@@ -733,7 +778,7 @@ class _Conversation:
 
     def serve(self, lines: Iterator[bytes]) -> None:
         """Take frames until ``shutdown`` or the end; nothing in here waits for a handler."""
-        self._beside(self._dispatch)
+        self._pool.start(self._handle_in_order)
         if self._declared.has_coroutines():
             threading.Thread(target=self._loop.get, name="asyncio-start", daemon=True).start()
         goodbye: _Frame | None = None
@@ -764,30 +809,36 @@ class _Conversation:
             return
         if kind == "tool_call":
             self._calls[call] = Cancel()  # from here on it can be given up, also while it waits for its turn
-        self._inbox.put(frame)
+        if kind in _AT_ONCE and not self._unhandled:
+            self._handle(frame)
+        else:
+            self._unhandled.append(frame)
+            self._inbox.put(frame)
 
     def _end(self, goodbye: _Frame | None) -> None:
         """Say goodbye and nothing after it, tell the running handlers, and give them a moment."""
-        self._ending = True
+        self._pool.end()
         self._writer.close(goodbye)
         self._inbox.put(None)
         for call in list(self._calls.values()):
             call.cancel()
-        until = time.monotonic() + GRACE
-        for worker in list(self._workers):
-            worker.join(max(0.0, until - time.monotonic()))
+        self._pool.wait(GRACE)
         self._loop.stop()
 
     # --- running handlers
 
-    def _dispatch(self) -> None:
+    def _handle_in_order(self) -> None:
         while (frame := self._inbox.get()) is not None:
-            kind = frame.get("type")
-            handle = _FRAMES.get(kind) if isinstance(kind, str) else None
-            if handle is not None:
-                self.attempt(f"a frame {kind}", handle, self, frame)
-            elif frame:
-                _log(f"ignored a frame of the unknown type {kind!r}")
+            self._handle(frame)
+            self._unhandled.popleft()
+
+    def _handle(self, frame: _Frame) -> None:
+        kind = frame.get("type")
+        handle = _FRAMES.get(kind) if isinstance(kind, str) else None
+        if handle is not None:
+            self.attempt(f"a frame {kind}", handle, self, frame)
+        elif frame:
+            _log(f"ignored a frame of the unknown type {kind!r}")
 
     def attempt(self, what: str, handler: Callable[..., Any], *args: Any) -> None:
         """Run a handler that has nobody to answer to."""
@@ -799,21 +850,6 @@ class _Conversation:
     def _settle(self, result: Any, cancel: Cancel | None = None) -> Any:
         """What a handler of either kind gives in the end."""
         return self._loop.run(result, cancel or Cancel()) if hasattr(result, "__await__") else result
-
-    def _beside(self, answer: Callable[..., None], *args: Any) -> None:
-        """Run something beside everything else; nothing new begins when all is about to end."""
-        if self._ending:
-            return
-
-        def work() -> None:
-            try:
-                answer(*args)
-            finally:
-                self._workers.discard(worker)
-
-        worker = threading.Thread(target=work, daemon=True)
-        self._workers.add(worker)
-        worker.start()
 
     def on_event(self, frame: _Frame) -> None:
         """Something happened."""
@@ -836,18 +872,17 @@ class _Conversation:
 
     def on_command(self, frame: _Frame) -> None:
         """The user runs a command."""
-        self._beside(self._answer_command, frame["id"], frame["name"], frame.get("args", ""))
+        self._pool.start(partial(self._answer_command, frame["id"], frame["name"], frame.get("args", "")))
 
     def on_intercept(self, frame: _Frame) -> None:
         """The host asks whether something may happen."""
-        self._beside(self._answer_intercept, frame["id"], frame["event"], frame)
+        self._pool.start(partial(self._answer_intercept, frame["id"], frame["event"], frame))
 
     def on_tool_call(self, frame: _Frame) -> None:
         """The model calls a tool. The call may have been given up while it waited for the handler of an event."""
         call = str(frame["id"])
-        cancel = self._calls.get(call)
-        if cancel is not None:
-            self._beside(self._answer_tool, call, frame["name"], frame.get("args", {}), cancel)
+        if cancel := self._calls.get(call):
+            self._pool.start(partial(self._answer_tool, call, frame["name"], frame.get("args", {}), cancel))
 
     # --- answering
 
@@ -919,6 +954,7 @@ class _Conversation:
         return {"details": details}
 
 
+_AT_ONCE: Final = frozenset({"event_intercept", "command_invoked", "tool_call"})
 _FRAMES: Final[dict[str, Callable[[_Conversation, _Frame], None]]] = {
     "event": _Conversation.on_event,
     "event_intercept": _Conversation.on_intercept,
