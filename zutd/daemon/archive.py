@@ -18,18 +18,47 @@ if TYPE_CHECKING:
     from zutd.frames.rows import Header
     from zutd.frames.session import SessionInfo
     from zutd.sessions.export import Exported, Format, Rendered
-    from zutd.sessions.foreign.importing import Import
+    from zutd.sessions.foreign.importing import Import, Imported
     from zutd.sessions.repair import Repaired
     from zutd.sessions.store import Store
     from zutd.sessions.tree import Tree
 
-__all__ = ["Archive", "Listed", "Page", "SessionError", "exit_code", "export_file", "export_rows", "import_paths"]
+__all__ = [
+    "NEWEST",
+    "Archive",
+    "Listed",
+    "Page",
+    "Place",
+    "SessionError",
+    "exit_code",
+    "export_file",
+    "export_rows",
+    "format_by_name",
+    "import_paths",
+    "info_of",
+    "plain",
+    "read",
+]
 
 NEWEST: Final = "newest"
 """What the newest session of a working directory is called, where an id is asked for."""
 
 _FAILED: Final = 1
 _NOT_OPENED: Final = 5
+
+
+def format_by_name(path: str) -> "Format | None":
+    """The form that a file's name asks for, if it asks for one."""
+    from zutd.sessions.export import format_by_name
+
+    return format_by_name(path)
+
+
+def plain(session: "Imported") -> dict[str, Any]:
+    """An imported session as JSON values."""
+    import attrs
+
+    return {**attrs.asdict(session), "path": str(session.path)}
 
 
 def exit_code(problem: SessionError) -> int:

@@ -420,6 +420,10 @@ def _get_extensions(daemon: Daemon, _: cmd.GetExtensions) -> c.ExtensionsReply:
     return c.ExtensionsReply(extensions=daemon.runtime.host.view())
 
 
+async def _reload_ext(daemon: Daemon, _: cmd.ReloadExt) -> c.ReloadReply:
+    return await daemon.runtime.reload()
+
+
 def _panel_key(daemon: Daemon, command: cmd.PanelKeyCommand) -> c.Done:
     if not daemon.runtime.host.panel_key(command.extension, command.panel_id, command.key, command.text):
         raise _no_panel(command.extension, command.panel_id)
@@ -476,6 +480,7 @@ TABLE: Final[dict[type, Entry]] = {
     cmd.InvokeCommand: Entry(slow=_invoke_command),
     cmd.GetTools: Entry(_get_tools),
     cmd.GetExtensions: Entry(_get_extensions),
+    cmd.ReloadExt: Entry(slow=_reload_ext),
     cmd.PanelKeyCommand: Entry(_panel_key),
     cmd.PanelCloseCommand: Entry(_panel_close),
     cmd.ConfirmResponse: Entry(_confirm_response),

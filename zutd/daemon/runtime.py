@@ -31,7 +31,7 @@ from zutd.daemon.queue import PromptQueue, Queued, QueueFullError
 from zutd.extensions.host import CommandFailedError, Host, HostSettings
 from zutd.extensions.skills import expanded
 from zutd.frames.blocks import NO_USAGE, Outcome, Usage
-from zutd.frames.client import InvokeReply, PromptReply
+from zutd.frames.client import InvokeReply, PromptReply, ReloadReply
 from zutd.frames.commands import Prompt
 from zutd.frames.define import ABSENT
 from zutd.frames.events import (
@@ -109,6 +109,7 @@ class Runtime:
         self._idle = trio.Event()
         self._idle.set()
         self._greeted = trio.Event()
+        self._reloading = False
         self._extensions_ended = trio.Event()
         self._closing = False
         self.briefing = Briefing(settings, self.host.bundles)
@@ -205,6 +206,19 @@ class Runtime:
         self._tools = None
         if trust_project:
             self.trust_project()
+
+    async def reload(self) -> ReloadReply:
+        """Start all extensions anew; no turn runs meanwhile. Raises :class:`CommandError` while one does."""
+        if self._reloading or self.busy:
+            raise CommandError("busy", "reload_ext has to wait until the running turn, or another reload, has ended")
+        await self._greeted.wait()
+        self._reloading, self._greeted = True, trio.Event()
+        try:
+            report = await self.host.reload()
+        finally:
+            self._reloading = False
+            self._greeted.set()
+        return report
 
     def trust_project(self) -> None:
         """The user trusts this directory: its extensions, instructions and skills count from now on."""

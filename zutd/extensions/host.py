@@ -14,12 +14,13 @@ import trio
 from zutd.extensions.chrome import Chrome
 from zutd.extensions.extension import Extension, Surroundings
 from zutd.extensions.intercept import ExtensionGoneError, guard_text, guard_tool_call, guard_turn_start
-from zutd.extensions.manifest import Found, discover, search_directories
+from zutd.extensions.manifest import MISSPELT, Found, discover, search_directories
 from zutd.extensions.process import HELLO_DEADLINE
 from zutd.extensions.registry import Claims, CommandClaim, Tables, assign
 from zutd.extensions.tool import ExtensionTool
 from zutd.extensions.trust import is_trusted, trusted
-from zutd.frames.client import CommandView, ExtensionView, LatencyView
+from zutd.extensions.views import view_found, view_running, why_not
+from zutd.frames.client import CommandView, ExtensionView, ReloadReply
 from zutd.frames.events import ExtError, ExtExit, ExtReady, ExtSubmit
 from zutd.frames.extension import (
     PROTOCOL_VERSION,
@@ -135,13 +136,66 @@ class Host:
         if self._found:
             return
         self._found = True
+        self._read()
+
+    def _read(self) -> None:
+        """Read all manifests; what is wrong with them is told, also a field that looks misspelt."""
         self._all = self._look()
         for found in self._all:
-            problem = _why_not(found, self._all)
+            problem = why_not(found, self._all)
             if problem:
                 self._emit(ExtError(extension=found.name, stage="load", message=problem))
         for found in self._runnable():
-            self._extensions[found.name] = Extension(found, self, self._around)
+            extension = self._extensions[found.name] = Extension(found, self, self._around)
+            for warning in extension.manifest.warnings:
+                if MISSPELT in warning:
+                    self.complain(extension, "load", warning)
+
+    async def reload(self) -> ReloadReply:
+        """Stop every extension, read all manifests again, start what there is now. Calls in flight fail with a reason.
+
+        The names of commands and tools change at once, when all that were running have ended.
+        """
+        old, self._extensions = self._extensions, {}
+        for extension in old.values():
+            extension.stop()
+        for extension in old.values():
+            await extension.ended.wait()
+        self._tables = Tables(commands={}, tools={}, conflicts={})
+        self._surface.tools_changed()
+        self._read()
+        for extension in self._extensions.values():
+            if self._nursery is not None:
+                self._nursery.start_soon(extension.run)
+        await self.wait_ready()
+        now = list(self._extensions.values())
+        errors = [why_not(found, self._all) for found in self._all]
+        errors += [extension.error for extension in now if extension.state == "failed"]
+        return ReloadReply(
+            stopped=len(old),
+            loaded=sum(extension.state != "failed" for extension in now),
+            ready=sum(extension.state in ("ready", "auto_ready") for extension in now),
+            errors=tuple(error for error in errors if error),
+        )
+
+    async def reload_one(self, name: str) -> None:
+        """Start one extension anew, with its manifest as it is now."""
+        old = self._extensions.get(name)
+        if old is None:
+            return
+        self._all = self._look()
+        found = next((f for f in self._runnable() if f.name == name), None)
+        if found is None:
+            old.stop()
+            return
+        new = self._extensions[name] = Extension(found, self, self._around)
+        if self._nursery is not None:
+            self._nursery.start_soon(self._take_over, old, new)
+
+    @property
+    def directories(self) -> dict[str, str]:
+        """The directories of the extensions that run, by name."""
+        return {name: extension.found.directory for name, extension in self._extensions.items()}
 
     def _look(self) -> tuple[Found, ...]:
         settings = self._settings
@@ -400,85 +454,11 @@ class Host:
         self._find()
         running = {e.found.directory: e for e in self._extensions.values()}
         return tuple(
-            self._view_running(running[found.directory]) if found.directory in running else self._view_found(found)
+            view_running(running[found.directory], self._tables)
+            if found.directory in running
+            else view_found(found, why_not(found, self._all))
             for found in self._all
-        )
-
-    def _view_running(self, extension: Extension) -> ExtensionView:
-        owned = {claim.name for owner, claim in self._tables.commands.values() if owner == extension.name}
-        tools = {claim.name for owner, claim in self._tables.tools.values() if owner == extension.name}
-        return ExtensionView(
-            name=extension.name,
-            version=extension.manifest.version,
-            source=extension.found.source,
-            state=extension.state,
-            pid=extension.pid,
-            directory=extension.found.directory,
-            commands=tuple(sorted(owned)),
-            tools=tuple(sorted(tools)),
-            events=tuple(sorted(extension.events)),
-            intercepts=tuple(sorted(extension.intercepts)),
-            conflicts=self._tables.conflicts.get(extension.name, ()),
-            warnings=tuple(extension.diagnosis.warnings),
-            restarts=extension.stats.restarts,
-            missed_deadlines=extension.stats.missed_deadlines,
-            dropped_events=extension.stats.dropped_events,
-            intercept_latency_ms=_latency(extension.stats.intercepts),
-            tool_latency_ms=_latency(extension.stats.tools),
-            queue_depth=extension.queue_depth,
-            last_stderr=extension.diagnosis.last_stderr,
-            log=extension.log_path,
-            error=extension.error,
-        )
-
-    def _view_found(self, found: Found) -> ExtensionView:
-        none = LatencyView(count=0, p50=0.0, p99=0.0)
-        state = {"ok": "theme", "error": "failed"}.get(found.state, found.state)
-        return ExtensionView(
-            name=found.name,
-            version=found.manifest.version if found.manifest else "",
-            source=found.source,
-            state=state,
-            pid=0,
-            directory=found.directory,
-            commands=(),
-            tools=(),
-            events=(),
-            intercepts=(),
-            conflicts=(),
-            warnings=found.manifest.warnings if found.manifest else (),
-            restarts=0,
-            missed_deadlines=0,
-            dropped_events=0,
-            intercept_latency_ms=none,
-            tool_latency_ms=none,
-            queue_depth=0,
-            last_stderr=(),
-            log="",
-            error=_why_not(found, self._all) or found.problem,
         )
 
 
 _ACTIONS: Final = frozenset({"", "prompt", "insert", "display", "open_panel", "noop"})
-
-
-def _latency(samples: Iterable[float]) -> LatencyView:
-    ordered = sorted(samples)
-    if not ordered:
-        return LatencyView(count=0, p50=0.0, p99=0.0)
-    last = len(ordered) - 1
-    return LatencyView(count=len(ordered), p50=round(ordered[last // 2], 3), p99=round(ordered[round(last * 0.99)], 3))
-
-
-def _why_not(found: Found, everything: Iterable[Found]) -> str:
-    """Why an extension does not run, where somebody should know; empty where that is as it should be."""
-    if found.state == "untrusted":
-        return (
-            f"extension {found.name} came with this project and is not trusted, so it does not run; "
-            f"look at {found.directory}, then: zutd ext trust {found.name} (or start with --trust-project)"
-        )
-    if found.state == "disabled" and found.source == "project":
-        hidden = [f for f in everything if f.name == found.name and f.state == "shadowed"]
-        if any(f.manifest and f.manifest.enabled for f in hidden):
-            return f"extension {found.name} is switched off here: {found.directory} disables it for this project"
-    return found.problem if found.state == "error" else ""

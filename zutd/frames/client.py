@@ -398,6 +398,17 @@ class ExtensionsReply:
 
 
 @frame
+class ReloadReply:
+    """How many extensions were stopped, run again, and are ready; what is wrong with the others."""
+
+    tag: ClassVar[None] = None
+    stopped: int
+    loaded: int
+    ready: int
+    errors: tuple[str, ...]
+
+
+@frame
 class Gap:
     """Events before ``first_seq`` of ``epoch`` are gone."""
 

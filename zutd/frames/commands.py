@@ -323,6 +323,14 @@ class GetExtensions:
 
 
 @frame
+class ReloadExt:
+    """Stops every extension, reads the manifests again, starts what there is now."""
+
+    tag: ClassVar[str] = "reload_ext"
+    reply: ClassVar[str] = "ReloadReply"
+
+
+@frame
 class PanelKeyCommand:
     """A key for an open panel; ``text`` is the character when ``key`` is ``rune``."""
 
@@ -406,6 +414,7 @@ Command = (
     | InvokeCommand
     | GetTools
     | GetExtensions
+    | ReloadExt
     | PanelKeyCommand
     | PanelCloseCommand
     | ConfirmResponse

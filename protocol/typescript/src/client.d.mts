@@ -78,6 +78,7 @@ export type TypedCommand = {
   | InvokeCommand
   | GetTools
   | GetExtensions
+  | ReloadExt
   | PanelKeyCommand
   | PanelCloseCommand
   | ConfirmResponse
@@ -293,6 +294,13 @@ export type SuccessResponse =
   | {
       type: "response";
       id?: RequestId;
+      command: "reload_ext";
+      success: true;
+      data: ReloadReply;
+    }
+  | {
+      type: "response";
+      id?: RequestId;
       command: "panel_key";
       success: true;
       data: Done;
@@ -424,6 +432,7 @@ export interface RpcCommand {
     | "invoke_command"
     | "get_tools"
     | "get_extensions"
+    | "reload_ext"
     | "panel_key"
     | "panel_close"
     | "confirm_response"
@@ -736,6 +745,11 @@ export interface GetTools {
 /** The extensions and how they are. */
 export interface GetExtensions {
   type: "get_extensions";
+}
+
+/** Stops every extension, reads the manifests again, starts what there is now. */
+export interface ReloadExt {
+  type: "reload_ext";
 }
 
 /** A key for an open panel; `text` is the character when `key` is `rune`. */
@@ -1136,6 +1150,14 @@ export interface ToolView {
 /** Every extension that was found. */
 export interface ExtensionsReply {
   extensions: ExtensionView[];
+}
+
+/** How many extensions were stopped, run again, and are ready; what is wrong with the others. */
+export interface ReloadReply {
+  stopped: number;
+  loaded: number;
+  ready: number;
+  errors: string[];
 }
 
 /** How many events follow again, or the gap that prevents it. */
