@@ -155,6 +155,12 @@ class Daemon:
         self.send("get_state")
         return self.wait(b'"command":"get_state"') - self.began
 
+    def ask(self, command: str) -> Any:
+        """Send a command; the data of its reply."""
+        self.send(command)
+        mark = b'"command":"%b"' % command.encode()
+        return json.loads([line for _, line in self.lines(mark)][-1])["data"]
+
     def prompt(self) -> Spent:
         """Run a prompt to its ``done``."""
         cpu = cpu_of(self.pid)

@@ -110,8 +110,9 @@ def _one_prompt(daemon: Daemon, calls: int) -> list[tuple[float, bytes]]:
 
 def extensions(bench: Bench) -> list[Line]:
     """What a guard adds to a call, and how long an extension's tool takes, beside a bare pipe to the same script."""
-    guards: list[float] = []
-    tools: list[float] = []
+    added: list[float] = []
+    seen: list[float] = []
+    called: list[float] = []
     bare_guards: list[list[float]] = []
     bare_tools: list[list[float]] = []
     with bench.place() as place:
@@ -119,35 +120,40 @@ def extensions(bench: Bench) -> list[Line]:
         tool = bench.add_extension(place, "tool", "extension.py", "tool")
         for _ in range(bench.runs):
             bare_guards.append(bench.bare("bare_pipe.py", str(ASKED), QUESTION, *guard, place=place))
-            without = _gaps(bench, "read", ANSWERED, STARTED)
-            guards.append(median(_gaps(bench, "read", ANSWERED, STARTED, "guard")) - median(without))
+            without, _ = _gap(bench, "read", ANSWERED, STARTED)
+            with_it, _ = _gap(bench, "read", ANSWERED, STARTED, "guard")
+            added.append(with_it - without)
             bare_tools.append(bench.bare("bare_pipe.py", str(ASKED), CALL, *tool, place=place))
-            tools.append(median(_gaps(bench, "echo", STARTED, RESULT, "tool")))
+            outside, inside = _gap(bench, "echo", STARTED, RESULT, "tool")
+            seen.append(outside)
+            called.append(inside)
+    events = f"; tool_execution_started to tool_result {median(seen) * 1e6:.0f} us"
     return [
-        _against("a tool_call interceptor adds", guards, bare_guards),
-        _against("an extension's tool, called to result", tools, bare_tools),
+        _against("a tool_call interceptor adds", added, bare_guards),
+        _against("an extension's tool, round trip", called, bare_tools, events),
     ]
 
 
-def _against(what: str, ours: Sequence[float], theirs: Sequence[Sequence[float]]) -> Line:
+def _against(what: str, ours: Sequence[float], theirs: Sequence[Sequence[float]], more: str = "") -> Line:
     paced, hot = zip(*theirs, strict=True)
     behind = f"{median(ours) * 1e6:.0f} to {median(paced) * 1e6:.0f} us ({median(hot) * 1e6:.0f} us without pauses)"
-    return Line(what, ratio(ours, paced), "x bare pipe", 3, 2, behind)
+    return Line(what, ratio(ours, paced), "x bare pipe", 3, 2, behind + more)
 
 
-def _gaps(bench: Bench, tool: str, first: bytes, second: bytes, *roles: str) -> list[float]:
-    """The seconds between two events of each step."""
+def _gap(bench: Bench, tool: str, first: bytes, second: bytes, role: str = "") -> tuple[float, float]:
+    """The median seconds between two events of each step, and from a tool's call to its answer by the daemon's clock."""
     with bench.place() as place:
-        for role in roles:
+        if role:
             bench.add_extension(place, role, "extension.py", role)
         with Daemon(place, base_url=f"{bench.server}/calls/{ASKED}/{tool}") as daemon:
             daemon.loaded()
-            if roles:
-                daemon.wait(READY, len(roles))
+            if role:
+                daemon.wait(READY)
             gaps, began = [], 0.0
             for at, line in _one_prompt(daemon, ASKED):
                 if line.startswith(first):
                     began = at
                 elif line.startswith(second):
                     gaps.append(at - began)
-            return gaps
+            told = daemon.ask("get_extensions")["extensions"]
+            return median(gaps), told[0]["tool_latency_ms"]["p50"] / 1000 if told else 0.0
