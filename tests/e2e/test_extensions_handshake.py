@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.e2e.harness import PYTHON_HEAD, Daemon, write_extension
-from tests.extensions.programs import children, installed, log_of, view
+from tests.e2e.harness import Daemon, write_extension
+from tests.extensions.programs import HEAD, children, installed, log_of, view
 
 
 def says(line: str) -> str:
@@ -91,14 +91,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home directory with every broken extension, and one that is well."""
     home = tmp_path_factory.mktemp("home")
     for name, case in CASES.items():
-        write_extension(home / "extensions", name, PYTHON_HEAD + case.program.replace("NAME", name))
+        write_extension(home / "extensions", name, HEAD + case.program.replace("NAME", name))
     for name, case in SHEBANGS.items():
         write_extension(home / "extensions", name, case.program)
     for name, manifest in MANIFESTS.items():
         directory = home / "extensions" / name
         directory.mkdir()
         (directory / "extension.json").write_text(manifest.text)
-    not_executable = write_extension(home / "extensions", "not-executable", PYTHON_HEAD)
+    not_executable = write_extension(home / "extensions", "not-executable", HEAD)
     (not_executable / "not-executable.py").chmod(0o644)
     body = "serve(command('hi'), command_invoked=lambda f: respond(f, action='display', display='still here'))"
     installed(home, "witness", body)

@@ -1,7 +1,6 @@
 """Fifty extensions start side by side."""
 
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -32,15 +31,9 @@ def started(home: Path, *directories: Path) -> tuple[float, float]:
     return took, answered
 
 
-def quickly(program: Path) -> None:
-    """Name the interpreter itself: looking for it would cost more than everything that is measured here."""
-    program.write_text(program.read_text().replace("/usr/bin/env -S python3 -I -S", f"{sys.executable} -IS", 1))
-
-
 def bare(directory: Path) -> float:
     """Seconds that the same program takes alone: started, greeted, asked to stop."""
     (program,) = extension(directory, "bare", BODY).glob("*.py")
-    quickly(program)
     began = time.monotonic()
     subprocess.run([program], input=b'{"type":"hello_ack"}\n{"type":"shutdown"}\n', capture_output=True, check=True)
     return time.monotonic() - began
@@ -53,8 +46,6 @@ def test_fifty_in_little_more_than_the_time_of_one(tmp_path: Path) -> None:
     The bound is generous: a loaded machine measures both sides, and the best of three counts.
     """
     directories = [extension(tmp_path / "ext", f"e{n}", BODY) for n in range(COUNT)]
-    for directory in directories:
-        quickly(directory / f"{directory.name}.py")
     one = min(started(tmp_path / f"one{n}", directories[0])[0] for n in range(3))
     alone = min(bare(tmp_path) for _ in range(3))
     fifty, answered = min(started(tmp_path / f"fifty{n}", *directories) for n in range(3))

@@ -4,12 +4,16 @@
 ends in ``serve(...)``: the handshake, the registrations, ``ready``, then a function for each type of frame.
 """
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.harness import PYTHON_HEAD, Daemon, write_extension
+
+HEAD = PYTHON_HEAD.replace("/usr/bin/env -S python3 -I -S", f"{sys.executable} -IS", 1)
+"""The harness's head with the interpreter itself: hundreds of times, looking for one costs minutes."""
 
 SERVE = r"""
 def command(name, description=""):
@@ -54,7 +58,7 @@ def serve(*registrations, capabilities=(), ready=True, every=None, **handlers):
 
 def extension(directory: Path, name: str, body: str, **manifest: Any) -> Path:
     """Write a Python extension below ``directory``; ``NAME`` is its name. Gives its path."""
-    return write_extension(directory, name, f"{PYTHON_HEAD}{SERVE}\nNAME = {name!r}\n{body}", **manifest)
+    return write_extension(directory, name, f"{HEAD}{SERVE}\nNAME = {name!r}\n{body}", **manifest)
 
 
 def installed(home: Path, name: str, body: str, **manifest: Any) -> Path:
