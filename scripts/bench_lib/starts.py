@@ -24,6 +24,7 @@ def first_reply(bench: Bench) -> list[Line]:
     ours: list[Spent] = []
     theirs: list[Spent] = []
     loaded: list[float] = []
+    chosen: list[float] = []
     for _ in range(bench.runs * 2):
         with bench.place() as place:
             theirs.append(run([bench.installed.python, "-c", LIBRARIES], place))
@@ -31,12 +32,15 @@ def first_reply(bench: Bench) -> list[Line]:
                 wall = daemon.first_reply()
                 ours.append(Spent(wall, cpu_of(daemon.pid)))
                 loaded.append(daemon.loaded())
+            with Daemon(place, base_url=bench.server) as daemon:
+                chosen.append(daemon.first_reply())
     with bench.place() as place:
         clients = _http_clients(bench, place)
     walls, bares = [s.wall for s in ours], [s.wall for s in theirs]
     behind = (
         f"{ms(walls)} to {ms(bares)}; cpu {ratio([s.cpu for s in ours], [s.cpu for s in theirs]):.2f} x; "
-        f"get_state is answered at {ratio(loaded, bares):.2f} x; HTTP client imported: {clients}"
+        f"with a model named {ratio(chosen, bares):.2f} x; get_state {ratio(loaded, bares):.2f} x; "
+        f"HTTP client imported: {clients}"
     )
     return [Line("start to the first reply over rpc", ratio(walls, bares), "x imports", 1.5, 1.2, behind)]
 

@@ -141,7 +141,7 @@ def _against(what: str, ours: Sequence[float], theirs: Sequence[Sequence[float]]
 
 
 def _gap(bench: Bench, tool: str, first: bytes, second: bytes, role: str = "") -> tuple[float, float]:
-    """The median seconds between two events of each step, and from a tool's call to its answer by the daemon's clock."""
+    """Seconds, medians: between two events of a step, and of a tool's round trip by the daemon's clock."""
     with bench.place() as place:
         if role:
             bench.add_extension(place, role, "extension.py", role)
