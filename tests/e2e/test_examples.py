@@ -337,6 +337,14 @@ def test_every_example_is_tested_and_listed() -> None:
         assert f"[{name}]({name})" in page
 
 
+@pytest.mark.parametrize("name", OURS)
+def test_examples_behave_towards_any_host(tmp_path: Path, name: str) -> None:
+    """``zutd ext test`` finds nothing to say: bad lines, huge lines, slow and dying hosts are all survived."""
+    directory = install(tmp_path, name)
+    done = run_zutd(tmp_path, "ext", "test", str(directory))
+    assert (done.returncode, "all good" in done.stdout) == (0, True), done.stdout
+
+
 PROGRAMS = sorted(path for path in EXAMPLES.glob("*/*.py") if path.name != "zutd_extension.py")
 
 

@@ -45,13 +45,23 @@ const handlers = {
   },
 };
 
+function handle(line) {
+  let frame = {};
+  try {
+    frame = JSON.parse(line);
+  } catch {
+    console.error("ignored a line that is no frame:", line); // stderr is the log
+  }
+  handlers[frame.type]?.(frame);
+}
+
 // Lines end at LF and nowhere else. (Node's own readline also splits at U+2028, inside of texts.)
 let rest = "";
 process.stdin.setEncoding("utf8");
 process.stdin.on("data", (chunk) => {
   const lines = (rest + chunk).split("\n");
   rest = lines.pop();
-  for (const frame of lines.filter(Boolean).map((line) => JSON.parse(line))) handlers[frame.type]?.(frame);
+  lines.filter(Boolean).forEach(handle);
 });
 process.stdin.on("end", () => process.exit(0)); // the host is gone; reminders have nobody to go to
 

@@ -71,10 +71,18 @@ def show_counts():
     emit(type="status", key="guard", level="warn" if counts["refused"] else "info", text=text)
 
 
+def frames():
+    """The host's frames. Bytes are split at LF only; texts would be split elsewhere too."""
+    for line in sys.stdin.buffer:
+        try:
+            yield json.loads(line)
+        except ValueError as exc:
+            print(f"ignored a line that is no frame: {exc}", file=sys.stderr)  # stderr is the log
+
+
 def main():
     emit(type="hello", protocol_version=2, name="guard", version="1.0.0", capabilities=["events", "status"])
-    for line in sys.stdin.buffer:  # bytes are split at LF only, texts would be split elsewhere too
-        frame = json.loads(line)
+    for frame in frames():
         if frame["type"] == "hello_ack":
             if frame["protocol_version"] != 2:
                 sys.exit(f"unsupported host protocol version {frame['protocol_version']}")
