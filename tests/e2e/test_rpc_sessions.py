@@ -236,6 +236,19 @@ def test_extensions_follow_the_branch(tmp_path: Path) -> None:
         assert counted() == "4"
 
 
+def test_switching_to_nothing_does_no_harm(tmp_path: Path) -> None:
+    """A branch without a name is not found, and the file is as good as before."""
+    with Checked(tmp_path, env=talk(tmp_path)) as daemon:
+        daemon.prompt("one")
+        before = path_of(daemon).read_bytes()
+        assert daemon.refused("switch_branch", branch="")["code"] == "not_found"
+        assert path_of(daemon).read_bytes() == before
+        assert of(daemon.prompt("two"), "done")[0]["outcome"] == "ok"
+        daemon.finish()
+    with Checked(tmp_path, "-c", env=talk(tmp_path)) as daemon:
+        assert len(transcript(daemon)) == 4
+
+
 # --- restarts --------------------------------------------------------------------------------------------------------
 
 

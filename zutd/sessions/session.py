@@ -26,7 +26,7 @@ from zutd.frames.rows import (
 )
 from zutd.frames.session import BranchInfo, SessionInfo
 from zutd.sessions.entries import RowError, read_entry
-from zutd.sessions.errors import SessionWriteError, StateTooLarge
+from zutd.sessions.errors import SessionNotFound, SessionWriteError, StateTooLarge
 from zutd.sessions.index import Choice
 from zutd.sessions.journal import Journal
 from zutd.sessions.listing import stamp
@@ -272,7 +272,7 @@ class Session:
 
     def switch(self, branch: str) -> SessionInfo:
         """Make another branch the active one. Raises :class:`SessionNotFound` and :class:`SessionWriteError`."""
-        self._tree.tip(branch)
+        self._know(branch)
         if branch == self._tree.active:
             return self.info
         return self._activate(branch)
@@ -296,9 +296,15 @@ class Session:
 
     def show(self, branch: str) -> SessionInfo:
         """Make another branch the active one in memory only: for sessions that are only read."""
-        self._tree.tip(branch)
+        self._know(branch)
         self._tree.activate(branch)
         return self.info
+
+    def _know(self, branch: str) -> None:
+        """Raise :class:`SessionNotFound` unless that is a branch: a head row that names none would break the file."""
+        if not branch:
+            raise SessionNotFound("no branch is named; get_tree lists them", candidates=())
+        self._tree.tip(branch)
 
     def _activate(self, branch: str) -> SessionInfo:
         self._write(self._tree.head_row(branch, _now()))
