@@ -128,6 +128,17 @@ def test_a_clone_is_shallow_and_keeps_its_repository(remote: Remote, home: Path)
     assert os.listdir(home / "extensions") == ["it"]
 
 
+def test_a_repository_may_be_named_relative_to_here(
+    remote: Remote, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that ends in .git is one from the current directory; later it can be updated from anywhere."""
+    git(tmp_path, "clone", "-q", "--bare", remote.url, "x.git")
+    monkeypatch.chdir(tmp_path)
+    assert version(put("x.git", home)) == "1"
+    monkeypatch.chdir("/")
+    assert bring_up(home).state == "up to date"
+
+
 def test_a_repository_that_is_no_extension_leaves_nothing(remote: Remote, home: Path) -> None:
     """The clone is looked at before it is installed; the error names the source."""
     remote.write("extension.json", "{}")

@@ -46,9 +46,13 @@ def _install(given: Given) -> int:
 
     scope = given.value("scope") or "global"
     root = dict(search_directories(given.cwd, given.home))[scope]
-    voice = Voice(_to_stderr, _Progress())
+    progress = _Progress()
+    voice = Voice(_to_stderr, progress)
     source = given.operand if is_git_source(given.operand) or "://" in given.operand else absolute(given.operand)
-    done = install(source, root, builder=given.value("build"), voice=voice)
+    try:
+        done = install(source, root, builder=given.value("build"), voice=voice)
+    finally:
+        progress.wipe()
     if scope == "project":
         _consent(done.directory, given.home)
     for note in done.notes:
@@ -87,15 +91,21 @@ class _Progress:
 
     def __init__(self) -> None:
         self._next = time.monotonic() + self.FIRST
+        self._on_screen = False
 
     def __call__(self, files: int, size: int) -> None:
         now = time.monotonic()
         if now < self._next:
             return
-        on_terminal = sys.stderr.isatty()
+        on_terminal = self._on_screen = sys.stderr.isatty()
         self._next = now + (self.ON_TERMINAL if on_terminal else self.IN_PIPE)
         start, end = ("\r", "") if on_terminal else ("", "\n")
         print(f"{start}zutd: copied {files} files, {size / 1e6:.1f} MB ...", end=end, file=sys.stderr, flush=True)
+
+    def wipe(self) -> None:
+        """Take the line away again, if it is on a screen."""
+        if self._on_screen:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 # --- the installed ones ----------------------------------------------------------------------------------------------

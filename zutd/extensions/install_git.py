@@ -54,7 +54,7 @@ def is_git_source(source: str) -> bool:
 def clone(source: str, target: str, echo: Echo) -> None:
     """Clone the newest commit of ``source`` to ``target``. Raises :class:`InstallError`."""
     progress = ["--progress"] if sys.stderr.isatty() else []
-    ended = _git(["clone", "--depth", "1", *progress, "--", source, target], cwd=os.path.dirname(target), echo=echo)
+    ended = _git(["clone", "--depth", "1", *progress, "--", source, target], cwd=os.getcwd(), echo=echo)
     if ended.code != 0:
         raise InstallError(f"git cannot clone {source}: {reason(ended)}")
     check_links(target)
