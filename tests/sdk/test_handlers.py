@@ -224,6 +224,23 @@ def test_a_raising_tool_becomes_an_error_result(capsys: pytest.CaptureFixture[st
     assert "the city is unknown" not in capsys.readouterr().err
 
 
+def test_a_result_that_is_no_json_at_all_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever a handler puts into a ToolResult, the model gets an answer."""
+    ext = Extension("x")
+    results: dict[str, Any] = {
+        "activate": ToolResult("ok", activate=[object()]),  # type: ignore[list-item] # that is the point
+        "content": ToolResult(object()),
+        "image": Image("text"),  # type: ignore[arg-type] # so it is here
+    }
+    ext.tool(name="t", schema={"type": "object"})(lambda args: results[args["which"]])
+    with FakeHost(ext) as host:
+        host.greet()
+        for which in results:
+            result = host.call("t", which=which)
+            assert (result["is_error"], text_of(result).startswith("TypeError: ")) == (True, True)
+    assert "the result failed" in capsys.readouterr().err
+
+
 def test_an_error_always_fits_into_a_line() -> None:
     """However long an exception's text, whoever waits gets the beginning of it."""
 

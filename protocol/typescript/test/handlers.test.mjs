@@ -140,6 +140,7 @@ test("a throwing tool becomes an error result, and so does an unknown one", asyn
   });
   ext.tool({ name: "nothing" }, () => () => {});
   ext.tool({ name: "returned" }, () => new ToolResult("no", { isError: true }));
+  ext.tool({ name: "activates" }, () => new ToolResult("ok", { activate: 7 }));
   await logOf(async () => {
     const host = await greeted(ext);
     const frames = [
@@ -148,7 +149,9 @@ test("a throwing tool becomes an error result, and so does an unknown one", asyn
       await host.call("nothing"),
       await host.call("returned"),
       await host.call("nobody"),
+      await host.call("activates"),
     ];
+    assert.match(textOf(frames.pop()), /^TypeError: .*not iterable/);
     assert.deepEqual(frames.map(textOf), [
       "the city is unknown",
       "RangeError: oops",

@@ -449,14 +449,14 @@ class Conversation {
   }
 
   #sendResult(id, content, { isError, details, activate }) {
-    const frame = { type: "tool_result", id, content };
-    if (isError) frame.is_error = true;
-    if (activate.length) frame.activate_tools = [...activate];
+    const frame = { type: "tool_result", id };
     try {
-      this.send({ ...frame, ...this.#detailsFields(details) });
+      const activated = [...activate];
+      const flags = { is_error: isError || undefined, activate_tools: activated.length ? activated : undefined };
+      this.send({ ...frame, content, ...flags, ...this.#detailsFields(details) });
     } catch (error) {
       this.#declared.state?.forgetSaved();
-      this.send({ type: "tool_result", id, content: toBlocks(explain("the result", error)), is_error: true });
+      this.send({ ...frame, content: toBlocks(explain("the result", error)), is_error: true });
     }
   }
 

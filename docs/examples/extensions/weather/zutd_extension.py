@@ -928,17 +928,15 @@ class _Conversation:
         return result if isinstance(result, ToolResult) else ToolResult(result)
 
     def _send_result(self, id: str, blocks: list[_Frame], result: ToolResult) -> None:
-        frame: _Frame = {"type": "tool_result", "id": id, "content": blocks}
-        if result.is_error:
-            frame["is_error"] = True
-        if result.activate:
-            frame["activate_tools"] = list(result.activate)
+        frame: _Frame = {"type": "tool_result", "id": id}
         try:
-            self.send({**frame, **self._details_fields(result.details)})
-        except ExtensionError as exc:
+            flags = {"is_error": result.is_error, "activate_tools": list(result.activate)}
+            used = {name: value for name, value in flags.items() if value}
+            self.send({**frame, "content": blocks, **used, **self._details_fields(result.details)})
+        except Exception as exc:  # noqa: BLE001 - too long, or no JSON; the model must not wait for it
             if self._declared.state is not None:
                 self._declared.state.forget_saved()
-            self.send({"type": "tool_result", "id": id, "content": _blocks(str(exc)), "is_error": True})
+            self.send({**frame, "content": _blocks(_explain("the result", exc)), "is_error": True})
 
     def _details_fields(self, details: Any) -> _Frame:
         """The state to keep: the handler's own word, else what has changed; nothing when it cannot be JSON."""
