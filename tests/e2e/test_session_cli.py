@@ -278,6 +278,7 @@ def test_a_session_is_forked_into_one_of_its_own(tmp_path: Path) -> None:
     assert told(tmp_path, "show", branch["id"])["title"] == "second"
     assert done(tmp_path, "fork", one.id).split()[1].endswith(".jsonl")
     assert "names no row" in failed(tmp_path, 1, "fork", one.id, "--at", "x")
+    assert "names no row" in failed(tmp_path, 1, "fork", one.id, "--at", "9" * 5000)
     assert "this session has no row r99" in failed(tmp_path, 1, "fork", one.id, "--at", "r99")
 
 
@@ -438,6 +439,7 @@ def test_ids_that_are_none_are_explained(tmp_path: Path) -> None:
     assert "there is no session 'abcdef'" in failed(tmp_path, 1, "show", "abcdef")
     assert "list --all shows the others" in failed(tmp_path, 1, "show")
     assert "there is no file" in failed(tmp_path, 1, "show", "./no.jsonl")
+    assert "there is no file" in failed(tmp_path, 1, "show", "./" + "x" * 300)
     one = made(tmp_path)
     assert "has no branch 'zz'" in failed(tmp_path, 1, "show", one.id, "--branch", "zz")
 

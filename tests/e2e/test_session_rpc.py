@@ -76,6 +76,9 @@ def test_exports_that_cannot_be_are_refused(tmp_path: Path) -> None:
         assert daemon.refused("export_session", format="pdf", path="y")["code"] == "invalid_params"
         assert daemon.refused("export_session", format="html", path="")["code"] == "invalid_params"
         assert daemon.refused("export_session", format="html")["code"] == "invalid_params"
+        assert daemon.refused("export_session", format="html", path="a\0b")["code"] == "invalid_params"
+        for name in ("x" * 300, "y/" * 3000):
+            assert daemon.refused("export_session", format="html", path=name)["code"] == "internal"
 
 
 def test_a_family_of_zut_is_imported_and_opened(tmp_path: Path) -> None:
@@ -134,6 +137,8 @@ def test_what_is_no_session_changes_nothing(tmp_path: Path) -> None:
         assert "bad.jsonl" in refused["error"]
         assert daemon.refused("import_session", path="no.jsonl")["code"] == "not_found"
         assert daemon.refused("import_session", path="")["code"] == "invalid_params"
+        assert daemon.refused("import_session", path="a\0b")["code"] == "invalid_params"
+        assert daemon.refused("import_session", path="x" * 300)["code"] == "no_session"
 
         assert daemon.call("get_state")["session"] == before
         assert sorted(tmp_path.rglob("*.jsonl")) == files

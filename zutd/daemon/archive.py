@@ -43,6 +43,9 @@ __all__ = [
 NEWEST: Final = "newest"
 """What the newest session of a working directory is called, where an id is asked for."""
 
+_LONGEST_COUNT: Final = 10
+"""No session has a number of messages of so many digits."""
+
 _FAILED: Final = 1
 _NOT_OPENED: Final = 5
 
@@ -154,7 +157,7 @@ class Archive:
         return Place(found.path, branch or found.branch)
 
     def _file(self, path: Path, branch: str) -> Place:
-        if not path.exists():
+        if not os.path.exists(path):
             raise SessionNotFound(f"there is no file {path}")
         return Place(path.absolute(), branch)
 
@@ -221,7 +224,8 @@ class Archive:
         with Session.open(store, place.path, read_only=True) as session:
             if place.branch:
                 session.show(self._named(session, place.branch))
-            return session.fork_to_file(int(at) if at.isascii() and at.isdigit() else at or None, title)
+            count = at.isascii() and at.isdigit() and len(at) < _LONGEST_COUNT
+            return session.fork_to_file(int(at) if count else at or None, title)
 
     def _named(self, session: Any, branch: str) -> str:
         matching = [known.id for known in session.tree() if known.id.startswith(branch)]

@@ -313,7 +313,7 @@ def _delete_session(daemon: Daemon, command: cmd.DeleteSession) -> c.Done:
 async def _export_session(daemon: Daemon, command: cmd.ExportSession) -> c.ExportReply:
     runtime = daemon.runtime
     session, path = runtime.session, Path(runtime.settings.cwd, command.path)
-    if not command.path:
+    if not command.path or "\0" in command.path:
         raise CommandError("invalid_params", "bad export_session: expected the path of a new file at $.path")
     if not command.id or command.id == session.id:
         open_one = (session.header, session.lines(), session.info.id)
@@ -327,7 +327,7 @@ async def _export_session(daemon: Daemon, command: cmd.ExportSession) -> c.Expor
 async def _import_session(daemon: Daemon, command: cmd.ImportSession) -> c.ImportReply:
     runtime = daemon.runtime
     runtime.need_idle(command.tag)
-    if not command.path:
+    if not command.path or "\0" in command.path:
         raise CommandError("invalid_params", "bad import_session: expected the path of a file at $.path")
     cwd = runtime.settings.cwd
     take = partial(archive.import_paths, runtime.store, [Path(cwd, command.path)], here=cwd)

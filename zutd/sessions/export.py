@@ -66,8 +66,8 @@ def export(tree: Tree, row: int, form: Format, path: Path) -> Exported:
     Raises :class:`SessionWriteError`, also when the file is there already, and :class:`SessionNotFound` for a branch
     on which nothing was said.
     """
-    target = path / suggest_name(tree, row, form) if path.is_dir() else path
-    if not target.parent.is_dir():
+    target = path / suggest_name(tree, row, form) if os.path.isdir(path) else path
+    if not os.path.isdir(target.parent):
         raise SessionWriteError(str(target), f"there is no directory {target.parent}")
     rendered = render(tree, row, form, portable=target.suffix.lower() == PORTABLE)
     write_whole(target, rendered.data)

@@ -34,6 +34,9 @@ from zutd.sessions.store import Store
 from zutd.sessions.tree import Tree
 from zutd.wire.codec import encode_frame
 
+MOST_NOTES: Final = 500
+"""A directory of thousands of files must not be answered with a book."""
+
 ENDINGS: Final = (".jsonl", ".zutsession")
 """How the files that are looked for in a directory end."""
 
@@ -88,11 +91,10 @@ def import_files(store: Store, paths: Sequence[Path], *, here: str, cwd: str = "
     not there before.
     """
     files, notes = _read_all(paths)
-    planner = _Planner(here, cwd, Notes())
-    plans = planner.plan(files)
-    sessions = _write_all(store, plans)
-    remarks = [text for file in files for text in file.notes.texts()]
-    return Import(sessions=sessions, notes=(*notes, *remarks, *planner.notes.texts()))
+    sessions = _write_all(store, _Planner(here, cwd).plan(files))
+    notes += [text for file in files for text in file.notes.texts()]
+    more = (f"and {len(notes) - MOST_NOTES} more notes",) if len(notes) > MOST_NOTES else ()
+    return Import(sessions=sessions, notes=(*notes[:MOST_NOTES], *more))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -102,7 +104,7 @@ def _read_all(paths: Sequence[Path]) -> tuple[list[_File], list[str]]:
     files: list[_File] = []
     notes: list[str] = []
     for given in paths:
-        if not given.is_dir():
+        if not os.path.isdir(given):
             files.append(_read(given))
             continue
         found = list(_below(given))
@@ -157,11 +159,10 @@ def _bytes_of(path: Path) -> bytes:
 class _Planner:
     """Files to sessions, in memory."""
 
-    def __init__(self, here: str, cwd: str, notes: Notes) -> None:
+    def __init__(self, here: str, cwd: str) -> None:
         self._here = canonical(here)
         self._cwd = canonical(cwd) if cwd else ""
         self._now = stamp(datetime.now(UTC))
-        self.notes = notes
 
     def plan(self, files: Sequence[_File]) -> list[_Plan]:
         plans = [self._zutd(file) for file in files if file.format == "zutd"]
