@@ -20,6 +20,7 @@ from zutd.cli.completion import FILES  # noqa: E402
 from zutd.cli.ext_options import COMMANDS  # noqa: E402
 from zutd.cli.ext_options import Option as TableOption  # noqa: E402
 from zutd.cli.main import SUBCOMMANDS  # noqa: E402
+from zutd.cli.session_options import COMMANDS as SESSION_COMMANDS  # noqa: E402
 
 FOLDER: Final = ROOT / "zutd" / "cli" / "completion"
 NOTICE: Final = "Made by scripts/gen_completion.py; do not edit."
@@ -33,14 +34,23 @@ _SUMMARIES: Final = {
 WORDS: Final = {name: _SUMMARIES.get(name, "") for name in SUBCOMMANDS}
 """The words that may come first, and what they are for."""
 
-TABLES: Final = {"ext": [(c.name, c.operand, c.summary, c.options) for c in COMMANDS]}
+TABLES: Final = {
+    "ext": [(c.name, c.operand, c.summary, c.options) for c in COMMANDS],
+    "session": [(c.name, c.operands, c.summary, c.options) for c in SESSION_COMMANDS],
+}
 """Words that have commands of their own: each with its operand, its summary and its options."""
 
 _KINDS: Final = {"DIR": "directory", "PATH": "file", "FILE": "file"}
-_OPERANDS: Final = {"NAME": "extension", "PATH": "directory", "SOURCE": "directory", "DIR": "directory"}
-_LIST: Final = r"zutd ext list 2>/dev/null | awk '$1 ~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ && NR > 1 { print $1 }'"
-"""Names of extensions, and nothing else: bash evaluates the words that it is given, and a directory may be called
-anything."""
+_OPERANDS: Final = {
+    "ext": {"NAME": "extension", "PATH": "directory", "SOURCE": "directory"},
+    "session": {"ID": "session", "PATH": "file"},
+}
+_LISTS: Final = {
+    "extension": r"zutd ext list 2>/dev/null | awk '$1 ~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ && NR > 1 { print $1 }'",
+    "session": r"zutd session list 2>/dev/null | awk '$1 ~ /^[0-9a-f-]+$/ && NR > 1 { print $1 }'",
+}
+"""How to list what there is. Names and nothing else: bash evaluates the words that it is given, and a directory may
+be called anything."""
 
 
 class Option(NamedTuple):
@@ -57,7 +67,7 @@ class Option(NamedTuple):
 class Place(NamedTuple):
     """Where one can be on the command line: the words before, the options there, and what other words are.
 
-    ``operand``: empty, ``extension``, ``directory`` or ``words``, which are (word, summary) pairs.
+    ``operand``: empty, ``extension``, ``session``, ``file``, ``directory`` or ``words``: (word, summary) pairs.
     """
 
     path: tuple[str, ...]
@@ -86,7 +96,7 @@ def places() -> list[Place]:
     for word, table in TABLES.items():
         found.append(Place((word,), (helps,), "words", tuple((name, summary) for name, _, summary, _ in table)))
         for name, operand, _, options in table:
-            kind = _OPERANDS.get(operand.strip("[]"), "")
+            kind = next((_OPERANDS[word].get(one.strip("[]."), "") for one in operand.split()), "")
             found.append(Place((word, name), (*table_options(options), helps), kind))
     return found
 
@@ -171,9 +181,9 @@ def _bash_value(option: Option) -> str:
 def _bash_operand(place: Place) -> str:
     if place.operand == "words":
         return f"_zutd_words {shlex.quote(' '.join(word for word, _ in place.words))}"
-    if place.operand == "extension":
-        return f'_zutd_words "$({_LIST})"'
-    return "_zutd_paths -d" if place.operand == "directory" else ":"
+    if place.operand in _LISTS:
+        return f'_zutd_words "$({_LISTS[place.operand]})"'
+    return {"directory": "_zutd_paths -d", "file": "_zutd_paths -f"}.get(place.operand, ":")
 
 
 # --- zsh -------------------------------------------------------------------------------------------------------------
@@ -184,11 +194,10 @@ def zsh() -> str:
     lines = [
         "#compdef zutd",
         f"# Completion of zutd for zsh. {NOTICE}",
-        "_zutd_extensions() {",
-        "    local -a names",
-        f'    names=(${{(f)"$({_LIST})"}})',
-        "    compadd -a names",
-        "}",
+        *(
+            f'_zutd_list_{kind}() {{\n    local -a names\n    names=(${{(f)"$({command})"}})\n    compadd -a names\n}}'
+            for kind, command in _LISTS.items()
+        ),
     ]
     for place in places():
         if place.path:
@@ -232,8 +241,10 @@ def _zsh_function(place: Place) -> list[str]:
             "}",
         ]
     operand = {
-        "extension": "'1:extension:_zutd_extensions'",
+        "extension": "'1:extension:_zutd_list_extension'",
+        "session": "'1:session:_zutd_list_session'",
         "directory": "'1:directory:_directories'",
+        "file": "'*:file:_files'",
         "words": f"'1: :({' '.join(word for word, _ in place.words)})'",
     }.get(place.operand, "'*: : '")
     return [
@@ -290,8 +301,10 @@ def fish() -> str:
         at = f"-n {_fish_quote(f'__zutd_at {place.name}'.strip() if place.path else '__zutd_at')}"
         lines += [f"complete -c zutd {at} {_fish_option(option)}" for option in place.options]
         lines += [f"complete -c zutd {at} -a {word} -d {_fish_quote(summary)}" for word, summary in _fish_words(place)]
-        if place.operand == "extension":
-            lines.append(f"complete -c zutd {at} -a {_fish_quote(f'({_LIST})')}")
+        if place.operand in _LISTS:
+            lines.append(f"complete -c zutd {at} -a {_fish_quote(f'({_LISTS[place.operand]})')}")
+        if place.operand == "file":
+            lines.append(f"complete -c zutd {at} -F")
         if place.operand == "directory":
             lines.append(f"complete -c zutd {at} -a '(__fish_complete_directories)'")
     return "\n".join([*lines, ""])

@@ -74,6 +74,8 @@ CASES = [
     ("zutd -p hello --reasoning xh", {"xhigh"}),
     ("zutd rpc --on-eof ", {"finish", "cancel"}),
     ("zutd completion ", {"bash", "zsh", "fish"}),
+    ("zutd session sh", {"show"}),
+    ("zutd session export --format h", {"html"}),
     ("zutd ext test some", {"some directory"}),
 ]
 

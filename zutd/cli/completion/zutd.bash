@@ -18,7 +18,7 @@ _zutd() {
     fi
     if ((COMP_CWORD > 2)); then
         case $place in
-        ext) place="$place ${COMP_WORDS[2]}" ;;
+        ext|session) place="$place ${COMP_WORDS[2]}" ;;
         esac
     fi
     case $place:$prev in
@@ -88,16 +88,34 @@ _zutd() {
     'ext new:--lang') _zutd_words 'python typescript node shell go'; return ;;
     'ext new:--dir') _zutd_paths -d; return ;;
     'ext test:--skip') :; return ;;
+    'session list:--query') :; return ;;
+    'session list:--limit') :; return ;;
+    'session list:--cwd') _zutd_paths -d; return ;;
+    'session show:--branch') :; return ;;
+    'session show:--cwd') _zutd_paths -d; return ;;
+    'session explain:--branch') :; return ;;
+    'session explain:--cwd') _zutd_paths -d; return ;;
+    'session fork:--at') :; return ;;
+    'session fork:--branch') :; return ;;
+    'session fork:--title') :; return ;;
+    'session fork:--cwd') _zutd_paths -d; return ;;
+    'session export:--format') _zutd_words 'html markdown zut zutd'; return ;;
+    'session export:--branch') :; return ;;
+    'session export:--cwd') _zutd_paths -d; return ;;
+    'session import:--cwd') _zutd_paths -d; return ;;
+    'session repair:--cwd') _zutd_paths -d; return ;;
+    'session rename:--cwd') _zutd_paths -d; return ;;
+    'session delete:--cwd') _zutd_paths -d; return ;;
     esac
     case $place in
     '')
-        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --trust-project'
+        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --watch --trust-project'
         else _zutd_words 'completion ext session trust rpc'; fi ;;
     completion)
         if [[ $cur == -* ]]; then _zutd_words '-h --help'
         else _zutd_words 'bash zsh fish'; fi ;;
     rpc)
-        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --trust-project'
+        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --watch --trust-project'
         else :; fi ;;
     trust)
         if [[ $cur == -* ]]; then _zutd_words '-h --help --remove --list'
@@ -138,6 +156,36 @@ _zutd() {
     'ext test')
         if [[ $cur == -* ]]; then _zutd_words '--skip --json -h --help'
         else _zutd_paths -d; fi ;;
+    session)
+        if [[ $cur == -* ]]; then _zutd_words '-h --help'
+        else _zutd_words 'list show explain fork export import repair rename delete'; fi ;;
+    'session list')
+        if [[ $cur == -* ]]; then _zutd_words '-a --all --query --limit --json --cwd -h --help'
+        else :; fi ;;
+    'session show')
+        if [[ $cur == -* ]]; then _zutd_words '--branch --json --cwd -h --help'
+        else _zutd_words "$(zutd session list 2>/dev/null | awk '$1 ~ /^[0-9a-f-]+$/ && NR > 1 { print $1 }')"; fi ;;
+    'session explain')
+        if [[ $cur == -* ]]; then _zutd_words '--branch --json --cwd -h --help'
+        else _zutd_words "$(zutd session list 2>/dev/null | awk '$1 ~ /^[0-9a-f-]+$/ && NR > 1 { print $1 }')"; fi ;;
+    'session fork')
+        if [[ $cur == -* ]]; then _zutd_words '--at --branch --title --json --cwd -h --help'
+        else _zutd_words "$(zutd session list 2>/dev/null | awk '$1 ~ /^[0-9a-f-]+$/ && NR > 1 { print $1 }')"; fi ;;
+    'session export')
+        if [[ $cur == -* ]]; then _zutd_words '--format --branch --json --cwd -h --help'
+        else _zutd_words "$(zutd session list 2>/dev/null | awk '$1 ~ /^[0-9a-f-]+$/ && NR > 1 { print $1 }')"; fi ;;
+    'session import')
+        if [[ $cur == -* ]]; then _zutd_words '--json --cwd -h --help'
+        else _zutd_paths -f; fi ;;
+    'session repair')
+        if [[ $cur == -* ]]; then _zutd_words '--json --cwd -h --help'
+        else _zutd_words "$(zutd session list 2>/dev/null | awk '$1 ~ /^[0-9a-f-]+$/ && NR > 1 { print $1 }')"; fi ;;
+    'session rename')
+        if [[ $cur == -* ]]; then _zutd_words '--json --cwd -h --help'
+        else _zutd_words "$(zutd session list 2>/dev/null | awk '$1 ~ /^[0-9a-f-]+$/ && NR > 1 { print $1 }')"; fi ;;
+    'session delete')
+        if [[ $cur == -* ]]; then _zutd_words '--json --cwd -h --help'
+        else _zutd_words "$(zutd session list 2>/dev/null | awk '$1 ~ /^[0-9a-f-]+$/ && NR > 1 { print $1 }')"; fi ;;
     esac
 }
 complete -F _zutd zutd
