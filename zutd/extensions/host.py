@@ -109,6 +109,7 @@ class Host:
         )
         self.chrome = Chrome(emit)
         self._found = False
+        self._reloading = False
         self._trusting = settings.trust_project
         self._all: tuple[Found, ...] = ()
         self._extensions: dict[str, Extension] = {}
@@ -154,25 +155,33 @@ class Host:
     async def reload(self) -> ReloadReply:
         """Stop every extension, read all manifests again, start what there is now. Calls in flight fail with a reason.
 
-        The names of commands and tools change at once, when all that were running have ended.
+        Meanwhile there are no commands and no tools of extensions. A host that is stopped meanwhile starts nothing any
+        more.
         """
         old, self._extensions = self._extensions, {}
+        self._tables = Tables(commands={}, tools={}, conflicts={})
+        self._surface.tools_changed()
+        self._reloading = True
         for extension in old.values():
             extension.stop()
         for extension in old.values():
             await extension.ended.wait()
-        self._tables = Tables(commands={}, tools={}, conflicts={})
-        self._surface.tools_changed()
+        self._reloading = False
+        if self._stopping.is_set():
+            return ReloadReply(stopped=len(old), loaded=0, ready=0, errors=())
         self._read()
         for extension in self._extensions.values():
             if self._nursery is not None:
                 self._nursery.start_soon(extension.run)
         await self.wait_ready()
+        return self._report(len(old))
+
+    def _report(self, stopped: int) -> ReloadReply:
         now = list(self._extensions.values())
         errors = [why_not(found, self._all) for found in self._all]
         errors += [extension.error for extension in now if extension.state == "failed"]
         return ReloadReply(
-            stopped=len(old),
+            stopped=stopped,
             loaded=sum(extension.state != "failed" for extension in now),
             ready=sum(extension.state in ("ready", "auto_ready") for extension in now),
             errors=tuple(error for error in errors if error),
@@ -211,6 +220,8 @@ class Host:
         if self._trusting:
             return
         self._trusting = True
+        if self._reloading:
+            return  # the manifests are about to be read
         self._find()
         self._all = self._look()
         for found in self._runnable():
