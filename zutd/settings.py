@@ -55,6 +55,7 @@ class Settings:
     explicit_extensions: tuple[str, ...] = ()
     search_extensions: bool = True
     trust_project: bool = False
+    watch: bool = False
     hello_deadline: float = 10.0
     # the session
     continue_newest: bool = False

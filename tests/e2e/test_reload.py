@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 from tests.e2e.harness import PYTHON_HEAD, Daemon, write_extension
+from tests.extensions.programs import seen
 
 PROGRAM = (
     PYTHON_HEAD
@@ -47,7 +49,7 @@ def test_reload_runs_what_is_there_now(tmp_path: Path) -> None:
 
         assert (report["stopped"], report["loaded"], report["ready"]) == (2, 1, 1)
         assert "broken" in report["errors"][0]
-        assert daemon.event("ext_notify", extension="again")["message"] == '{"n": 7}'
+        assert seen(daemon, "ext_notify", extension="again", message='{"n": 7}')
         assert daemon.call("invoke_command", name="who")["display"] == "two"
         assert daemon.refused("invoke_command", name="other")["code"] == "not_found"
         assert "k2" not in [tool["name"] for tool in daemon.call("get_tools")["tools"]]
@@ -72,3 +74,28 @@ def test_a_misspelt_field_is_told_at_the_start(tmp_path: Path) -> None:
     with Daemon(tmp_path, "-e", str(path)) as daemon:
         daemon.call("ping")
         assert "did you mean 'on_timeout'?" in daemon.event("ext_error", extension="again")["message"]
+
+
+def test_sighup_reloads(tmp_path: Path) -> None:
+    """An operator's SIGHUP starts extensions anew; the daemon goes on."""
+    path = write_extension(tmp_path, "again", PROGRAM)
+    with Daemon(tmp_path, "-e", str(path)) as daemon:
+        daemon.ready("again")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.event("ext_exit", extension="again")
+        daemon.event("ext_ready", extension="again")
+        assert daemon.call("ping") == {"pong": True}
+        assert daemon.finish() == 0
+
+
+def test_watch_starts_a_changed_extension_anew(tmp_path: Path) -> None:
+    """With --watch a changed program runs at once, one that saved its own state is left alone."""
+    path = write_extension(tmp_path, "again", PROGRAM.replace("VERSION", "one"))
+    with Daemon(tmp_path, "--watch", "-e", str(path)) as daemon:
+        daemon.ready("again")
+        before = daemon.call("get_extensions")["extensions"][0]["pid"]
+        (path / "state.json").write_text("{}")
+        write_extension(tmp_path, "again", PROGRAM.replace("VERSION", "two"))
+        daemon.event("ext_ready", extension="again")
+        assert daemon.call("get_extensions")["extensions"][0]["pid"] != before
+        assert daemon.call("invoke_command", name="who")["display"] == "two"

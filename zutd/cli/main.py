@@ -189,6 +189,7 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         explicit_extensions=tuple(os.path.abspath(path) for path in args.ext),
         search_extensions=not args.no_ext,
         trust_project=args.trust_project,
+        watch=args.watch,
         continue_newest=args.continue_newest,
         resume=args.resume,
         session_path=args.session,

@@ -218,10 +218,14 @@ def _get_messages(daemon: Daemon, command: cmd.GetMessages) -> c.MessagesReply:
     return c.MessagesReply(messages=views, next=views[-1].id if more else "")
 
 
+LONGEST_ROW: Final = 20
+"""Characters of a row's name: Python itself refuses to read numbers of thousands of digits."""
+
+
 def _row_number(row: str) -> int:
     if not row:
         return 0
-    if row[:1] == "r" and row[1:].isascii() and row[1:].isdigit():
+    if row[:1] == "r" and row[1:].isascii() and row[1:].isdigit() and len(row) < LONGEST_ROW:
         return int(row[1:])
     raise CommandError("invalid_params", f"bad get_messages: {row[:80]!r} is no row (rows are r1, r2, ...) at $.after")
 

@@ -9,7 +9,7 @@ import os
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import trio
@@ -30,6 +30,7 @@ from zutd.daemon.models import ModelSwitch
 from zutd.daemon.queue import PromptQueue, Queued, QueueFullError
 from zutd.extensions.host import CommandFailedError, Host, HostSettings
 from zutd.extensions.skills import expanded
+from zutd.extensions.watch import is_program, signature
 from zutd.frames.blocks import NO_USAGE, Outcome, Usage
 from zutd.frames.client import InvokeReply, PromptReply, ReloadReply
 from zutd.frames.commands import Prompt
@@ -57,6 +58,9 @@ from zutd.settings import Settings
 from zutd.tools.base import Tool
 from zutd.tools.registry import builtin_tools, taken_names
 from zutd.tools.skill import SkillTool
+
+WATCH_SECONDS: Final = 0.5
+"""Between two looks at the extensions' files."""
 
 
 @attrs.define(eq=False)
@@ -128,6 +132,7 @@ class Runtime:
                 explicit=settings.explicit_extensions,
                 search=settings.search_extensions,
                 trust_project=settings.trust_project,
+                watch=settings.watch,
                 builtin=names,
                 reserved=taken_names(names),
                 hello_deadline=settings.hello_deadline,
@@ -145,6 +150,8 @@ class Runtime:
             nursery.start_soon(self._run_host)
             nursery.start_soon(self._greet)
             nursery.start_soon(self._run_turns)
+            if self.settings.watch:
+                nursery.start_soon(self._watch_files)
 
     async def _run_host(self) -> None:
         try:
@@ -219,6 +226,22 @@ class Runtime:
             self._reloading = False
             self._greeted.set()
         return report
+
+    async def reload_when_idle(self) -> None:
+        """Start all extensions anew as soon as no turn runs."""
+        while self.busy:
+            await self._idle.wait()
+        await self.reload()
+
+    async def _watch_files(self) -> None:
+        """Start an extension anew when its program or manifest has changed and no turn runs."""
+        while True:
+            await trio.sleep(WATCH_SECONDS)
+            for name, directory in self.host.directories.items():
+                before = self.host.loaded_files[name]
+                now = await trio.to_thread.run_sync(signature, directory)
+                if is_program(now ^ before) and not self.busy:
+                    await self.host.reload_one(name)
 
     def trust_project(self) -> None:
         """The user trusts this directory: its extensions, instructions and skills count from now on."""

@@ -34,7 +34,9 @@ FIRST_WORD: Final = 4
 
 
 class Frontend(Protocol):
-    """Who talks to the daemon."""
+    """Who talks to the daemon. A ``lasting`` one serves until it is told to stop, others run one prompt."""
+
+    lasting: bool
 
     async def run(self, server: "Server") -> None:
         """Serve until cancelled; call ``server.stop`` when there is nothing left to serve."""
@@ -132,7 +134,7 @@ class Server:
     async def run(self, frontend: Frontend) -> int:
         """Run to the end; the process's exit code."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._watch_signals, nursery.cancel_scope)
+            nursery.start_soon(self._watch_signals, nursery, frontend)
             nursery.start_soon(frontend.run, self)
             for _ in range(FIRST_WORD):
                 await trio.lowlevel.checkpoint()
@@ -165,10 +167,22 @@ class Server:
         await self._abort.wait()
         await self.runtime.wind_down(abort=True)
 
-    async def _watch_signals(self, everything: trio.CancelScope) -> None:
+    async def _watch_signals(self, nursery: trio.Nursery, frontend: Frontend) -> None:
         with trio.open_signal_receiver(*SIGNAL_CODES) as received:
             async for number in received:
+                if number == signal.SIGHUP and frontend.lasting:
+                    nursery.start_soon(self._reload)
+                    continue
                 self._signals += 1
                 if self._signals > 1:
-                    everything.cancel()
+                    nursery.cancel_scope.cancel()
                 self.stop(SIGNAL_CODES[signal.Signals(number)], abort=True)
+
+    async def _reload(self) -> None:
+        """What operators expect of a daemon's SIGHUP: read again what may have changed."""
+        from zutd.daemon.errors import CommandError
+
+        try:
+            await self.runtime.reload_when_idle()
+        except CommandError as exc:
+            self.log.warning("reload", problem=exc.message)

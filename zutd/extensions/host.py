@@ -20,6 +20,7 @@ from zutd.extensions.registry import Claims, CommandClaim, Tables, assign
 from zutd.extensions.tool import ExtensionTool
 from zutd.extensions.trust import is_trusted, trusted
 from zutd.extensions.views import view_found, view_running, why_not
+from zutd.extensions.watch import Signature, signature
 from zutd.frames.client import CommandView, ExtensionView, ReloadReply
 from zutd.frames.events import ExtError, ExtExit, ExtReady, ExtSubmit
 from zutd.frames.extension import (
@@ -61,6 +62,7 @@ class HostSettings:
     explicit: tuple[str, ...] = ()
     search: bool = True
     trust_project: bool = False
+    watch: bool = False
     builtin: frozenset[str] = frozenset()
     reserved: frozenset[str] = frozenset()
     hello_deadline: float = HELLO_DEADLINE
@@ -118,6 +120,8 @@ class Host:
         self._last_session_event: EventFrame | None = None
         self._started = trio.Event()
         self._stopping = trio.Event()
+        self.loaded_files: dict[str, Signature] = {}
+        """The files of each extension as they were when it was started; only when they are watched."""
 
     # --- life
 
@@ -147,10 +151,15 @@ class Host:
             if problem:
                 self._emit(ExtError(extension=found.name, stage="load", message=problem))
         for found in self._runnable():
-            extension = self._extensions[found.name] = Extension(found, self, self._around)
+            extension = self._extensions[found.name] = self._make(found)
             for warning in extension.manifest.warnings:
                 if MISSPELT in warning:
                     self.complain(extension, "load", warning)
+
+    def _make(self, found: Found) -> Extension:
+        if self._settings.watch:
+            self.loaded_files[found.name] = signature(found.directory)
+        return Extension(found, self, self._around)
 
     async def reload(self) -> ReloadReply:
         """Stop every extension, read all manifests again, start what there is now. Calls in flight fail with a reason.
@@ -197,7 +206,7 @@ class Host:
         if found is None:
             old.stop()
             return
-        new = self._extensions[name] = Extension(found, self, self._around)
+        new = self._extensions[name] = self._make(found)
         if self._nursery is not None:
             self._nursery.start_soon(self._take_over, old, new)
 
@@ -227,7 +236,7 @@ class Host:
         for found in self._runnable():
             old = self._extensions.get(found.name)
             if old is None or old.found.directory != found.directory:
-                new = self._extensions[found.name] = Extension(found, self, self._around)
+                new = self._extensions[found.name] = self._make(found)
                 if self._nursery is not None:
                     self._nursery.start_soon(self._take_over, old, new)
 

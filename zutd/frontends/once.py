@@ -23,6 +23,8 @@ EXIT_CODES: Final = {"ok": 0, "error": 1, "aborted": 1, "blocked": 3, "limit": 4
 class OnceFrontend:
     """Runs one prompt; subclasses say what of it goes where."""
 
+    lasting = False
+
     def __init__(self, stdio: Stdio, prompt: str) -> None:
         self._stdio = stdio
         self._prompt = prompt

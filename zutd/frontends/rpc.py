@@ -118,6 +118,8 @@ def _joins(a: Stamped, b: Stamped) -> bool:
 class RpcFrontend:
     """One frontend on a pair of pipes."""
 
+    lasting = True
+
     def __init__(self, stdio: Stdio) -> None:
         self._stdio = stdio
         self._server: Server | None = None
