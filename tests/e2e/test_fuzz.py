@@ -162,6 +162,99 @@ def test_golden_frames_with_a_changed_field(tmp_path: Path) -> None:
     assert len(kept) > 100 or not golden_lines()
 
 
+# --- sense in no order -----------------------------------------------------------------------------------------------
+
+OPERATIONS = int(os.environ.get("ZUTD_FUZZ_OPERATIONS", "400"))
+ODD = ["", " ", "\n", "\ud83d", "r0", "r1", "r99999", "r" + "9" * 5000, "\u2028", "../..", "/", "*", "x" * 300]
+
+
+class Wanderer:
+    """Sends commands that make sense, and some that do not, in no order; knows what it has seen."""
+
+    def __init__(self, daemon: Checked, chance: random.Random) -> None:
+        self.daemon = daemon
+        self.chance = chance
+        self.known: dict[str, set[str]] = {"branch": set(), "row": set(), "session": set()}
+
+    def pick(self, kind: str) -> str:
+        """Something of that kind that exists, or once in a while anything."""
+        known = sorted(self.known[kind])
+        return self.chance.choice(known) if known and self.chance.random() < 0.8 else self.chance.choice(ODD)
+
+    def at(self) -> Any:
+        """A place in a conversation."""
+        return self.chance.choice([None, self.pick("row"), self.chance.randrange(-2, 30)])
+
+    def command(self) -> tuple[str, dict[str, Any]]:
+        """The next command."""
+        chance, title = self.chance, self.chance.choice([*ODD, "a title"])
+        choices: list[tuple[str, dict[str, Any]]] = [
+            ("prompt", {"message": chance.choice(["hello", "read a", "run: echo hi", "/nothing", *ODD])}),
+            ("prompt", {"message": "run: echo hi", "when": chance.choice(["queue", "steer", "reject"])}),
+            ("steer", {"message": chance.choice(["stop", ""])}),
+            ("abort", {"queue": chance.choice(["keep", "drop"])}),
+            ("fork", {"at": self.at(), "title": title, "to": chance.choice(["branch", "branch", "branch", "file"])}),
+            ("switch_branch", {"branch": self.pick("branch")}),
+            ("clear", {}),
+            ("compact", {"instructions": chance.choice(ODD)}),
+            ("new_session", {"title": title, "persist": chance.random() < 0.7}),
+            ("open_session", {"session_id": self.pick("session"), "branch": chance.choice(["", self.pick("branch")])}),
+            ("open_session", {"path": chance.choice(ODD)}),
+            ("rename_session", {"title": title, "session_id": chance.choice(["", self.pick("session")])}),
+            ("delete_session", {"session_id": self.pick("session")}),
+            ("get_tree", {"session_id": chance.choice(["", self.pick("session")])}),
+            ("get_messages", {"branch": chance.choice(["", self.pick("branch")]), "after": self.pick("row")}),
+            ("get_ext_state", {"extension": "x", "branch": chance.choice(["", self.pick("branch")]), "at": self.at()}),
+            ("list_sessions", {"query": chance.choice(ODD), "cursor": chance.choice(["", "x", self.pick("session")])}),
+            ("set_reasoning", {"reasoning": "low"}),
+            ("set_model", {"model": chance.choice(["scripted", *ODD])}),
+            ("events_since", {"epoch": "x", "seq": chance.randrange(-5, 500)}),
+            ("get_state", {}),
+        ]
+        return chance.choice(choices)
+
+    def step(self) -> None:
+        """One command and its answer; what it tells is remembered."""
+        name, fields = self.command()
+        reply = self.daemon.reply(self.daemon.send(name, **{k: v for k, v in fields.items() if v is not None}))
+        assert reply.get("code") != "internal" or "cannot write" in reply["error"], (name, fields, reply)
+        data = reply.get("data", {})
+        if name == "get_messages":
+            self.known["row"] |= {message["id"] for message in data.get("messages", [])}
+        self.known["branch"] |= {branch["id"] for branch in data.get("branches", [])}
+        self.known["session"] |= {session["id"] for session in data.get("sessions", [])}
+        if isinstance(data.get("session"), dict):
+            self.known["branch"].add(data["session"]["id"])
+
+
+def test_sessions_survive_any_order_of_commands(tmp_path: Path) -> None:
+    """Hundreds of commands in no order: no fault of ours, every prompt ends once, and every file opens afterwards."""
+    (tmp_path / "a").write_text("hello")
+    with Checked(tmp_path) as daemon:
+        wanderer = Wanderer(daemon, random.Random(SEED))
+        for _ in range(OPERATIONS):
+            wanderer.step()
+        daemon.call("abort", queue="drop")
+        while daemon.call("get_state")["busy"]:
+            daemon.next_frame()
+        accepted = {
+            frame["data"]["prompt_id"]
+            for frame in of(daemon.frames, "response")
+            if frame["command"] in ("prompt", "steer") and frame["success"]
+        }
+        given_back = {frame["prompt_id"] for frame in of(daemon.frames, "prompt_returned")}
+        ends = [frame["prompt_id"] for frame in of(daemon.frames, "done")]
+        assert accepted - given_back <= set(ends)
+        assert len(ends) == len(set(ends))
+        assert daemon.finish() == 0
+    with Checked(tmp_path) as daemon:
+        listed = daemon.call("list_sessions", cwd="*")["sessions"]
+        assert listed
+        for session in listed:
+            assert daemon.call("open_session", path=session["path"])["repaired"] == []
+            assert daemon.call("get_state")["message_count"] == session["messages"]
+
+
 # --- the other side --------------------------------------------------------------------------------------------------
 
 REPLAY = """#!/usr/bin/env -S python3 -I -S
