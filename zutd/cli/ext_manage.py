@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from zutd.cli.ext_look import choose
 from zutd.cli.ext_options import CommandFailedError, Given, absolute
@@ -85,7 +85,7 @@ def _to_stderr(data: bytes) -> None:
 class _Progress:
     """Says how far a copy is, once it takes longer than anyone waits without asking."""
 
-    FIRST: Final = 1.0
+    FIRST: ClassVar[float] = 1.0
     ON_TERMINAL: Final = 0.2
     IN_PIPE: Final = 5.0
 
