@@ -98,10 +98,10 @@ def test_k2_on_hello_may_register_and_knows_the_host() -> None:
 
     with FakeHost(ext) as host:
         frames = host.greet(session={"id": "b1", "path": "", "cwd": "/p", "fork_point": 0, "new": True})
-        assert host.command("cwd")["display"] == "/work/project"
+        assert host.command("cwd")["display"] == "/home/ada/project"
 
-    assert frames[1] == {"type": "register_command", "name": "cwd", "description": "shows /work/project"}
-    assert seen == [Host("9.9", "scripted", "parrot", "/work/project", "/ext", Session(id="b1", cwd="/p"))]
+    assert frames[1] == {"type": "register_command", "name": "cwd", "description": "shows /home/ada/project"}
+    assert seen == [Host("9.9", "scripted", "parrot", "/home/ada/project", "/ext", Session(id="b1", cwd="/p"))]
 
 
 def test_ready_is_sent_whatever_fails(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ export const ACK = {
   zut_version: "9.9",
   provider: "scripted",
   model: "parrot",
-  cwd: "/work/project",
+  cwd: "/home/ada/project",
   extension_dir: "/ext",
   data_dir: "/ext",
 };

@@ -76,13 +76,13 @@ test("K2: onHello may register before ready, and knows the host", async () => {
   const host = new FakeHost(ext);
   const session = { id: "b1", path: "", cwd: "/p", fork_point: 0 };
   const frames = await host.greet({ session });
-  assert.deepEqual(frames[1], { type: "register_command", name: "cwd", description: "shows /work/project" });
-  assert.equal((await host.command("cwd")).display, "/work/project");
+  assert.deepEqual(frames[1], { type: "register_command", name: "cwd", description: "shows /home/ada/project" });
+  assert.equal((await host.command("cwd")).display, "/home/ada/project");
   assert.deepEqual(ext.host, {
     version: "9.9",
     provider: "scripted",
     model: "parrot",
-    cwd: "/work/project",
+    cwd: "/home/ada/project",
     dataDir: "/ext",
     session,
   });
