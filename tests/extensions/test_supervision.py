@@ -123,3 +123,52 @@ def test_a_fault_of_ours_ends_one_extension(tmp_path: Path) -> None:
     installed(tmp_path, "witness", "serve(command('other'), command_invoked=lambda f: respond(f))")
     with_rig(tmp_path, body)
     assert "ZeroDivisionError" in (tmp_path / "logs" / "ext-victim.log").read_text()
+
+
+def test_session_events_are_told_once(tmp_path: Path) -> None:
+    """Who subscribed and is not ready yet when something happens is told of the last of it when it is, and once."""
+    program = """
+def ack(frame):
+    emit(**subscribe("session_opened", "session_switched", "session_forked"))
+    note("subscribed")
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    emit(type="ready")
+serve(ready=False, hello_ack=ack, event=lambda f: note(f["event"] + " " + json.dumps(f.get("state"))))
+"""
+    directory = installed(tmp_path, "slow", program)
+
+    async def body(rig: Rig) -> None:
+        rig.surface.states["slow"] = {"n": 1}
+        await rig.seen("ext_notify", message="subscribed")
+        for event in ("session_start", "session_opened", "session_forked", "session_switched"):
+            rig.host.announce(event)
+        await trio.Path(directory / "go").touch()
+        await rig.seen("ext_notify", message='session_switched {"n": 1}')
+        rig.host.announce("session_forked")
+        await rig.seen("ext_notify", message='session_forked {"n": 1}')
+
+        assert len([e for e in rig.events if e.tag == "ext_notify"]) == 3
+
+    with_rig(tmp_path, body)
+
+
+def test_registrations_are_bounded(tmp_path: Path) -> None:
+    """Whoever registers without end is told so; what was registered in time works."""
+    program = """
+def ack(frame):
+    for n in range(3000):
+        emit(**command(f"c{n}"))
+    emit(type="ready")
+serve(ready=False, hello_ack=ack, command_invoked=lambda f: respond(f))
+"""
+    installed(tmp_path, "greedy", program)
+
+    async def body(rig: Rig) -> None:
+        await rig.host.wait_ready()
+        assert len(rig.host.commands()) == 1000
+        assert (await rig.host.invoke("c999", ""))[0] == "greedy"
+        error = await rig.seen("ext_error")
+        assert error.message == "command c1000 is refused: an extension may register 1000 commands and tools"
+
+    with_rig(tmp_path, body)

@@ -39,6 +39,9 @@ LEVELS: Final = ("info", "success", "warn", "error")
 NOTES: Final = 200
 """Notes that are kept for late frontends; older ones have been shown."""
 
+SHOWN: Final = 256
+"""Status items, widgets and panels that one extension may have up, each; one more takes the oldest away."""
+
 
 class Chrome:
     """Statuses, widgets, panels and notes of all extensions."""
@@ -97,6 +100,7 @@ class Chrome:
 
     def open_panel(self, extension: str, panel: Panel) -> None:
         """Open a panel, or draw it anew when it is open."""
+        self._make_room(self._panels, extension, panel.id)
         view = PanelView(
             extension=extension,
             panel_id=panel.id,
@@ -119,6 +123,19 @@ class Chrome:
             return False
         self._emit(ExtPanelClose(extension=extension, panel_id=panel_id))
         return True
+
+    def _make_room(self, shown: dict[tuple[str, str], Any], extension: str, name: str) -> None:
+        """Take away the oldest of an extension's when it has too many for a new one."""
+        own = [key for key in shown if key[0] == extension]
+        if (extension, name) in shown or len(own) < SHOWN:
+            return
+        _, oldest = own[0]
+        if shown is self._statuses:
+            self._status(extension, Status(key=oldest))
+        elif shown is self._widgets:
+            self._widget_clear(extension, WidgetClear(id=oldest))
+        else:
+            self.close_panel(extension, oldest)
 
     def _keep(self, note: NoteView) -> None:
         self._notes.append(note)
@@ -143,6 +160,7 @@ class Chrome:
             return
         text = frame.text if frame.text.strip() else ""
         if text:
+            self._make_room(self._statuses, extension, frame.key)
             self._statuses[extension, frame.key] = StatusView(
                 extension=extension, key=frame.key, level=frame.level, text=text
             )
@@ -153,6 +171,7 @@ class Chrome:
     def _widget(self, extension: str, frame: Widget) -> None:
         if not frame.id.strip():
             return
+        self._make_room(self._widgets, extension, frame.id)
         view = WidgetView(extension=extension, id=frame.id, position=POSITION, title=frame.title, lines=frame.lines)
         self._widgets[extension, frame.id] = view
         self._emit(ExtWidget(extension=extension, id=frame.id, position=POSITION, title=frame.title, lines=frame.lines))

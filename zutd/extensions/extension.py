@@ -50,6 +50,9 @@ READY_GRACE: Final = 3.0
 QUIET: Final = 0.25
 """Seconds of silence after a registration that count as ``ready``."""
 
+REGISTRATIONS: Final = 1000
+"""Commands and tools that one extension may register, those that lose their name included."""
+
 
 @attrs.frozen(kw_only=True)
 class Surroundings:
@@ -126,6 +129,11 @@ class Extension:
     def running(self) -> bool:
         """Whether it can be talked to."""
         return self.state in ("starting", "ready", "auto_ready", "ready_timeout") and self._child is not None
+
+    @property
+    def up(self) -> bool:
+        """Whether it is ready, or counts as such."""
+        return self.state in ("ready", "auto_ready", "ready_timeout") and self._child is not None
 
     @property
     def pid(self) -> int:
@@ -324,14 +332,15 @@ class Extension:
             self._port.said(self, frame)
 
     def _register_command(self, frame: RegisterCommand) -> None:
-        if problem := check_command(frame.name):
+        if problem := check_command(frame.name) or self._too_many(f"command {frame.name}"):
             self.problem(problem)
             return
         self.commands.append(CommandClaim(name=frame.name, description=frame.description))
         self._port.registered(self)
 
     def _register_tool(self, frame: RegisterTool) -> None:
-        if problem := check_tool(frame.name, frame.schema, len(encode(_or_null(frame.schema)))):
+        problem = check_tool(frame.name, frame.schema, len(encode(_or_null(frame.schema))))
+        if problem := problem or self._too_many(f"tool {frame.name}"):
             self.problem(problem)
             return
         self.tools.append(
@@ -345,12 +354,17 @@ class Extension:
         )
         self._port.registered(self)
 
+    def _too_many(self, what: str) -> str:
+        if len(self.commands) + len(self.tools) < REGISTRATIONS:
+            return ""
+        return f"{what} is refused: an extension may register {REGISTRATIONS} commands and tools"
+
     def _subscribe(self, frame: Subscribe) -> None:
         unknown = [name for name in frame.events if name not in EVENTS]
         unknown += [name for name in frame.intercept if name not in INTERCEPTABLE]
         for name in unknown:
             self.warn(f"subscribe: there is no event {name[:80]!r} to subscribe to or intercept")
-        self.events.update(frame.events)
+        self.events.update(name for name in frame.events if name in EVENTS)
         self.intercepts.update(name for name in frame.intercept if name in INTERCEPTABLE)
         self._port.registered(self)
 

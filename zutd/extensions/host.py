@@ -434,7 +434,8 @@ class Host:
             self._tell_session(extension, event)
 
     def _tell_session(self, extension: Extension, event: EventFrame) -> None:
-        if event.event in extension.events and extension.running:
+        """Who is not up yet is told when it is: once."""
+        if event.event in extension.events and extension.up:
             extension.send(
                 EventFrame(event=event.event, session=event.session, state=self._surface.state_of(extension.name))
             )
