@@ -310,3 +310,23 @@ def test_many_notes_lose_nothing(home: Path) -> None:
 
         notes = [f["message"] for f in daemon.frames if f["type"] == "ext_notify"]
         assert notes == [str(n) for n in range(10000)]
+
+
+def test_a_babbler_does_not_starve_the_others(home: Path) -> None:
+    """While one extension talks without end, the daemon and the others answer as ever."""
+    body = """
+def go(frame):
+    respond(frame)
+    while True:
+        note("x" * 200)
+serve(command("go"), command_invoked=go)
+"""
+    installed(home, "babbler", body)
+    with Daemon(home) as daemon:
+        daemon.ready("babbler", "witness")
+        daemon.call("invoke_command", name="go")
+        for _ in range(5):
+            began = time.monotonic()
+            assert is_well(daemon)
+            assert time.monotonic() - began < 4
+        assert daemon.prompt("hello")[-1]["outcome"] == "ok"

@@ -324,3 +324,14 @@ def test_arguments_that_fit_no_line(tmp_path: Path) -> None:
         assert view(daemon, "eater")["dropped_events"] == 1
         assert len(tool_results(daemon.frames)) == 2
         assert eventually(lambda: view(daemon, "eater")["state"] == "ready")
+
+
+def test_an_answer_of_the_wrong_kind(tmp_path: Path) -> None:
+    """A call that is answered as if it were a command fails, and says so."""
+    installed(tmp_path, "mixed", "serve(tool('mix'), tool_call=lambda f: respond(f, action='display', display='x'))")
+    with Daemon(tmp_path) as daemon:
+        result = only_result(daemon.prompt("call mix {}"))
+
+        assert (result["is_error"], text_of(result)) == (
+            True, "extension mixed/mix failed: it answered with command_response",
+        )  # fmt: skip
