@@ -236,7 +236,10 @@ MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(Healt
 def test_any_lines_give_a_session_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, start: str, files: list[list[bytes]]
 ) -> None:
-    """Whatever stands in the files: never a crash, and what comes of it is a session that opens without a remark."""
+    """Never a crash, and what comes of it is a session that opens without a remark.
+
+    Rows of our own format are taken as they are, also those that only a newer version can read.
+    """
     home = tmp_path_factory.mktemp("home")
     heads = {
         "zut": b'{"type":"meta","meta":{"id":"%d","parent":"0","fork_point":2,"provider":"p","model":"m"}}',
@@ -261,7 +264,8 @@ def test_any_lines_give_a_session_or_an_error(
             assert session.repaired == ()
             session.context()
             for branch in session.tree():
-                assert len(session.messages(branch.id)) == branch.messages
+                readable = len(session.messages(branch.id))
+                assert readable == branch.messages or (readable < branch.messages and imported.source == "zutd")
     assert len(Store(home).list_sessions()[0]) == len(done.sessions)
 
 
