@@ -109,6 +109,14 @@ def test_a_bad_manifest_ends_it(tmp_path: Path, manifest: str, words: str) -> No
     assert words in check.came
 
 
+def test_what_was_not_built_is_recognised(tmp_path: Path) -> None:
+    """Go sources without their program are told how to get it."""
+    (tmp_path / "extension.json").write_text('{"name": "it", "exec": "./it"}')
+    (tmp_path / "go.mod").touch()
+    (check,) = look(tmp_path)
+    assert check.came == "exec './it' does not exist; build it first: go build -o ./it ."
+
+
 def test_bad_skills_are_named(tmp_path: Path) -> None:
     """A skill that the host could not read is a fault of the extension."""
     path = extension(tmp_path, "it", GOOD + ALL, skills=["../outside"])

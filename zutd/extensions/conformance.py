@@ -128,10 +128,15 @@ class Bench:
         directory = self._subject.directory
         try:
             manifest = read_manifest(directory)
+        except ManifestError as exc:
+            raise UnexpectedError(str(exc)) from None
+        try:
             environ = child_environment(os.environ, hand_over=manifest.host_env)
             program = resolve_exec(manifest, directory, environ.get("PATH", os.defpath)) if manifest.exec else ""
         except ManifestError as exc:
-            raise UnexpectedError(str(exc)) from None
+            unbuilt = str(exc).endswith("does not exist") and os.path.exists(os.path.join(directory, "go.mod"))
+            hint = f"; build it first: go build -o {manifest.exec} ." if unbuilt else ""
+            raise UnexpectedError(f"{exc}{hint}") from None
         environ |= {"PWD": directory, "ZUT_HOME": self._subject.home, "ZUTD_EXTENSION_DIR": directory}
         self._launch = Launch(name=manifest.name, program=program, args=manifest.args, directory=directory, env=environ)
         return manifest
