@@ -7,7 +7,8 @@ from typing import Any
 import trio
 import trio.testing
 
-from zutd.extensions.host import Host, HostSettings
+from zutd.extensions.host import Host
+from zutd.extensions.roster import HostSettings
 from zutd.frames.define import ABSENT
 from zutd.frames.session import SessionInfo
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.extensions.rig import FakeSurface, NoWatcher
 from zutd.extensions.extension import Extension, Surroundings
-from zutd.extensions.host import Host, HostSettings
+from zutd.extensions.host import Host
 from zutd.extensions.manifest import Found, Manifest
 from zutd.extensions.process import Child, Launch
+from zutd.extensions.roster import HostSettings
 from zutd.frames.extension import FROM_EXTENSION
 from zutd.wire.codec import encode_frame
 
@@ -51,7 +52,7 @@ class Desk:
         found = Found(home, "explicit", "ok", Manifest(name="ext", exec="./x"))
         around = Surroundings(home=home, environ={}, watcher=watcher, hello_deadline=1)
         self.extension = Extension(found, self.host, around)
-        self.host._extensions["ext"] = self.extension
+        self.host.roster._extensions["ext"] = self.extension
         launch = Launch(name="ext", program="/x", args=(), directory=home, env={})
         self.child = Child(launch, self.extension, self.extension.diagnosis.open_log(self.extension.log_path), watcher)
         self.extension._child = self.child

@@ -56,8 +56,8 @@ def test_consent_during_reload(tmp_path: Path, lingering: Path) -> None:
     local = extension(tmp_path / ".zut" / "extensions", "local", LINGERS)
 
     async def trust(rig: Rig) -> None:
-        rig.host.trust_project()
-        rig.host.trust_project()
+        rig.host.roster.trust_project()
+        rig.host.roster.trust_project()
         assert starts(local) == 0
         await rig.seen("ext_ready", extension="local")
 
