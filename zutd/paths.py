@@ -24,6 +24,14 @@ def zut_home(environ: Mapping[str, str]) -> str:
     return os.path.join(home, ".local", "state", "zut")
 
 
+def zot_home(environ: Mapping[str, str]) -> str:
+    """The home directory of zot, by its own rule, which is zut's with another name."""
+    if environ.get("ZOT_HOME"):
+        return os.path.abspath(environ["ZOT_HOME"])
+    ours = zut_home({name: value for name, value in environ.items() if name != "ZUT_HOME"})
+    return os.path.join(os.path.dirname(ours), os.path.basename(ours).replace("zut", "zot"))
+
+
 def extension_log(home: str, name: str) -> str:
     """The file that takes an extension's stderr."""
     return os.path.join(home, "logs", f"ext-{name}.log")

@@ -56,6 +56,7 @@ class Settings:
     search_extensions: bool = True
     trust_project: bool = False
     watch: bool = False
+    zot_home: str = ""
     hello_deadline: float = 10.0
     # the session
     continue_newest: bool = False

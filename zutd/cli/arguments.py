@@ -122,6 +122,7 @@ def _add_session(group: Any) -> None:
 def _add_extensions(group: Any) -> None:
     group.add_argument("-e", "--ext", action="append", default=[], metavar="DIR", help="run this extension too; repeat")
     group.add_argument("--no-ext", "--no-extensions", action="store_true", help="do not look for extensions")
+    group.add_argument("--zot", action="store_true", help="run zot's extensions too (its directories, protocol 1)")
     group.add_argument("--watch", action="store_true", help="start an extension anew when its files change")
     group.add_argument(
         "--trust-project", action="store_true", help="run the project's own extensions (.zut/extensions)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zutd import __version__
 from zutd.cli.errors import UsageError
-from zutd.paths import zut_home
+from zutd.paths import zot_home, zut_home
 
 if TYPE_CHECKING:
     import argparse
@@ -190,6 +190,7 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         search_extensions=not args.no_ext,
         trust_project=args.trust_project,
         watch=args.watch,
+        zot_home=zot_home(os.environ) if args.zot else "",
         continue_newest=args.continue_newest,
         resume=args.resume,
         session_path=args.session,

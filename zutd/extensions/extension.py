@@ -16,12 +16,12 @@ import trio
 from zutd.extensions.diagnosis import Diagnosis, Stats, explain
 from zutd.extensions.intercept import ExtensionGoneError, Question
 from zutd.extensions.logfile import ExtensionLog
+from zutd.extensions.majors import major_of
 from zutd.extensions.manifest import Found, Manifest, ManifestError, resolve_exec
 from zutd.extensions.process import Child, Ended, Launch
 from zutd.extensions.registry import Claims, CommandClaim, ToolClaim, check_command, check_tool
 from zutd.extensions.restart import Restarts
 from zutd.frames.extension import (
-    EVENTS,
     INTERCEPTABLE,
     CommandInvoked,
     CommandResponse,
@@ -100,6 +100,7 @@ class Extension:
         self.found = found
         self.manifest: Manifest = found.manifest
         self.name = self.manifest.name
+        self._major = major_of(self.manifest.protocol)
         self.log_path = extension_log(around.home, self.name)
         self.state = "starting"
         self.error = ""
@@ -244,6 +245,7 @@ class Extension:
             directory=directory,
             env=environ,
             hello_deadline=self._around.hello_deadline,
+            major=self._major,
         )
 
     def _after(self, ended: Ended) -> None:
@@ -360,11 +362,12 @@ class Extension:
         return f"{what} is refused: an extension may register {REGISTRATIONS} commands and tools"
 
     def _subscribe(self, frame: Subscribe) -> None:
-        unknown = [name for name in frame.events if name not in EVENTS]
+        known = self._major.events
+        unknown = [name for name in frame.events if name not in known]
         unknown += [name for name in frame.intercept if name not in INTERCEPTABLE]
         for name in unknown:
             self.warn(f"subscribe: there is no event {name[:80]!r} to subscribe to or intercept")
-        self.events.update(name for name in frame.events if name in EVENTS)
+        self.events.update(name for name in frame.events if name in known)
         self.intercepts.update(name for name in frame.intercept if name in INTERCEPTABLE)
         self._port.registered(self)
 

@@ -9,12 +9,13 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 NAME_RULE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MANIFEST: Final = "extension.json"
 THEMES: Final = ("theme.json", os.path.join("themes", "theme.json"))
+ZOT_PROJECT: Final = (".zot", "extensions")
 MANIFEST_LIMIT: Final = 1024 * 1024
 
 
@@ -204,12 +205,27 @@ def _directories(root: str) -> list[str]:
     return [os.path.join(root, name) for name in sorted(names)]
 
 
-def search_directories(cwd: str, home: str) -> tuple[tuple[str, str], ...]:
-    """(source, directory) of the places that are searched, the first wins."""
-    return (
+def search_directories(cwd: str, home: str, zot: str = "") -> tuple[tuple[str, str], ...]:
+    """(source, directory) of the places that are searched, the first wins; with ``zot``'s home its places come last."""
+    ours = (
         ("project", os.path.join(cwd, ".zut", "extensions")),
         ("global", os.path.join(home, "extensions")),
     )
+    if not zot:
+        return ours
+    return (
+        *ours,
+        ("project", os.path.join(cwd, *ZOT_PROJECT)),
+        ("global", os.path.join(zot, "extensions")),
+    )
+
+
+def _as_zot(found: Found, zot: str) -> Found:
+    root = os.path.dirname(found.directory)
+    is_zots = root == os.path.join(zot, "extensions") or root.endswith(os.path.join(os.sep, *ZOT_PROJECT))
+    if found.manifest is None or found.manifest.protocol or found.source == "explicit" or not is_zots:
+        return found
+    return found._replace(manifest=found.manifest._replace(protocol=1))
 
 
 def discover(
@@ -218,12 +234,14 @@ def discover(
     *,
     with_empty: bool = False,
     may_run: Callable[[Found], bool] = lambda _: True,
+    zot: str = "",
 ) -> tuple[Found, ...]:
     """Everything that was found, in order of precedence, each with its fate.
 
     One name runs once: the first that is well, enabled and may run. A disabled project copy hides the global one (that
     is how a project switches it off); a broken one does not, nor one that may not run (a checkout must not take the
     user's own away), nor a disabled explicit one. Directories without a manifest are left out unless ``with_empty``.
+    What is found in the places of ``zot`` (its home) speaks protocol 1 unless its manifest says otherwise.
     """
     looked = [_look(os.path.abspath(path), "explicit") for path in explicit]
     for source, root in search:
@@ -232,6 +250,8 @@ def discover(
             for directory in _directories(root)
             if with_empty or os.path.lexists(os.path.join(directory, MANIFEST))
         )
+    if zot:
+        looked = [_as_zot(found, zot) for found in looked]
     owners: dict[str, Found] = {}
     settled: list[Found] = []
     for found in looked:
@@ -248,14 +268,3 @@ def discover(
             owners[found.name] = found
         settled.append(found)
     return tuple(settled)
-
-
-def log_fields(found: Found) -> Mapping[str, str]:
-    """What identifies an extension in an error: its directory, program and language, as far as there are any."""
-    manifest = found.manifest
-    fields = {"directory": found.directory}
-    if manifest and manifest.exec:
-        fields["exec"] = manifest.exec
-    if manifest and manifest.language:
-        fields["language"] = manifest.language
-    return fields

@@ -12,9 +12,9 @@ import trio
 
 from zutd.extensions.intercept import ExtensionGoneError
 from zutd.extensions.logfile import ExtensionLog
+from zutd.extensions.majors import MAJOR_2, Major
 from zutd.frames.extension import (
     FROM_EXTENSION,
-    PROTOCOL_VERSION,
     Hello,
     HelloAck,
     Shutdown,
@@ -58,6 +58,7 @@ class Launch:
     directory: str
     env: dict[str, str]
     hello_deadline: float = HELLO_DEADLINE
+    major: Major = MAJOR_2
 
 
 @attrs.frozen(kw_only=True)
@@ -123,7 +124,10 @@ class Child:
         """Queue a frame. Raises :class:`ExtensionGoneError`; a child that reads nothing is ended."""
         if self._writer is None or not self._greeted.is_set():
             raise ExtensionGoneError("it is not running")
-        line = to_line(frame)
+        known = self._launch.major.outgoing(frame)
+        if known is None:
+            return
+        line = to_line(known)
         if len(line) > EXTENSION_LIMIT:
             raise ExtensionGoneError(f"a line of {len(line)} bytes is over the protocol's limit of {EXTENSION_LIMIT}")
         try:
@@ -285,7 +289,7 @@ class Child:
         if self._error is not None:
             return
         try:
-            hello = check_hello(line, self._launch.name)
+            hello = check_hello(line, self._launch.name, self._launch.major)
         except StartError as exc:
             self._refuse(exc.message)
             return
@@ -310,7 +314,11 @@ class Child:
         if isinstance(frame, Hello):
             self._owner.problem("unknown frame type 'hello': the handshake is over")
             return
-        self._owner.received(frame)
+        meant = self._launch.major.incoming(frame)
+        if meant is None:
+            self._owner.problem(f"unknown frame type {frame.tag!r} in protocol {self._launch.major.number}")
+            return
+        self._owner.received(meant)
 
     # --- questions
 
@@ -337,7 +345,7 @@ def to_line(frame: Any) -> bytes:
 _SEPARATORS: Final = tuple((char.encode(), f"\\u{ord(char):04x}".encode()) for char in "\u0085\u2028\u2029")
 
 
-def check_hello(line: bytes, name: str) -> Hello:
+def check_hello(line: bytes, name: str, major: Major = MAJOR_2) -> Hello:
     """The first line of a child. Raises :class:`StartError` for everything but a good ``hello``."""
     try:
         raw = decode_object(line, replace=True)
@@ -349,15 +357,15 @@ def check_hello(line: bytes, name: str) -> Hello:
     version = raw.get("protocol_version", 0)
     if type(version) is not int:
         raise StartError("handshake", f"parse hello: protocol_version must be an integer, got {str(version)[:80]!r}")
-    if version != PROTOCOL_VERSION:
-        raise StartError("handshake", _version_problem(version))
+    if not major.accepts(version):
+        raise StartError("handshake", _version_problem(version, major))
     try:
         hello: Hello = structure_tagged(raw, {"hello": Hello}, "frame type")
     except ProtocolError as exc:
         raise StartError("handshake", f"parse hello: {exc.message}") from None
     if not hello.name:
         raise StartError("handshake", "first frame must be hello with a name")
-    if hello.name != name:
+    if hello.name != name and major.number != 1:  # zot took any name and used the manifest's
         raise StartError(
             "handshake",
             f"hello says its name is {hello.name[:80]!r}, but extension.json says {name!r}: make them equal",
@@ -365,12 +373,13 @@ def check_hello(line: bytes, name: str) -> Hello:
     return hello
 
 
-def _version_problem(version: int) -> str:
-    if version:
-        return f"unsupported extension protocol version {version} (want {PROTOCOL_VERSION})"
+def _version_problem(version: int, major: Major) -> str:
+    problem = f"unsupported extension protocol version {version} (want {major.number})"
+    if version or major.number == 1:
+        return problem
     return (
-        f"unsupported extension protocol version 0 (want {PROTOCOL_VERSION}): hello has no protocol_version, as zot's "
-        'extensions (protocol 1) do; port it to protocol 2: send "protocol_version": 2 and wait for hello_ack'
+        f"{problem}: hello has no protocol_version, as those of zot's extensions (protocol 1) have none; to run such "
+        'an extension as it is, put "protocol": 1 into its extension.json'
     )
 
 
