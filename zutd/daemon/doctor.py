@@ -11,8 +11,9 @@ import trio
 from zutd import __version__
 from zutd.extensions.errand import run_errand
 from zutd.extensions.extension import Extension
-from zutd.extensions.host import Host, HostSettings
+from zutd.extensions.host import Host
 from zutd.extensions.registry import Claims
+from zutd.extensions.roster import HostSettings
 from zutd.frames.client import ExtensionView
 from zutd.frames.define import ABSENT
 from zutd.frames.events import ExtError

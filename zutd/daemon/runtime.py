@@ -28,7 +28,8 @@ from zutd.daemon.hub import Hub, new_uuid
 from zutd.daemon.journal import SessionJournal
 from zutd.daemon.models import ModelSwitch
 from zutd.daemon.queue import PromptQueue, Queued, QueueFullError
-from zutd.extensions.host import CommandFailedError, Host, HostSettings
+from zutd.extensions.host import CommandFailedError, Host
+from zutd.extensions.roster import HostSettings
 from zutd.extensions.skills import expanded
 from zutd.extensions.watch import is_program, signature
 from zutd.frames.blocks import NO_USAGE, Outcome, Usage
@@ -116,7 +117,7 @@ class Runtime:
         self._reloading = False
         self._extensions_ended = trio.Event()
         self._closing = False
-        self.briefing = Briefing(settings, self.host.bundles)
+        self.briefing = Briefing(settings, self.host.roster.bundles)
 
     def _make_host(self, watcher: Watcher) -> Host:
         settings = self.settings
@@ -237,15 +238,15 @@ class Runtime:
         """Start an extension anew when its program or manifest has changed and no turn runs."""
         while True:
             await trio.sleep(WATCH_SECONDS)
-            for name, directory in self.host.directories.items():
-                before = self.host.loaded_files[name]
+            for name, directory in self.host.roster.directories.items():
+                before = self.host.roster.loaded_files[name]
                 now = await trio.to_thread.run_sync(signature, directory)
                 if is_program(now ^ before) and not self.busy:
-                    await self.host.reload_one(name)
+                    self.host.roster.reload_one(name)
 
     def trust_project(self) -> None:
         """The user trusts this directory: its extensions, instructions and skills count from now on."""
-        self.host.trust_project()
+        self.host.roster.trust_project()
         self.briefing.trust()
         self._tools = None
 

@@ -55,6 +55,9 @@ class Tables:
     conflicts: dict[str, tuple[str, ...]]
 
 
+NO_NAMES: Final = Tables(commands={}, tools={}, conflicts={})
+
+
 def assign(claims: Iterable[Claims], *, reserved: Collection[str], builtin: Collection[str]) -> Tables:
     """Give every name to its owner. ``claims`` come in order of precedence.
 
