@@ -134,6 +134,7 @@ class Runtime:
                 search=settings.search_extensions,
                 trust_project=settings.trust_project,
                 watch=settings.watch,
+                zot=settings.zot_home,
                 builtin=names,
                 reserved=taken_names(names),
                 hello_deadline=settings.hello_deadline,

@@ -28,7 +28,8 @@ _SOURCE_ORDER: Final = {"explicit": 0, "project": 1, "global": 2}
 class HostSettings:
     """Which extensions to run and what they are told.
 
-    ``explicit`` are paths in order. ``builtin`` and ``reserved`` are names of tools that extensions cannot take.
+    ``explicit`` are paths in order; ``zot`` is zot's home when its extensions are wanted too. ``builtin`` and
+    ``reserved`` are names of tools that extensions cannot take.
     """
 
     cwd: str
@@ -39,6 +40,7 @@ class HostSettings:
     search: bool = True
     trust_project: bool = False
     watch: bool = False
+    zot: str = ""
     builtin: frozenset[str] = frozenset()
     reserved: frozenset[str] = frozenset()
     hello_deadline: float = HELLO_DEADLINE
@@ -110,9 +112,14 @@ class Roster:
 
     def _look(self) -> tuple[Found, ...]:
         settings = self._settings
-        search = search_directories(settings.cwd, settings.home) if settings.search else ()
+        search = search_directories(settings.cwd, settings.home, settings.zot) if settings.search else ()
         consents = {} if self._trusting else trusted(settings.home)
-        return discover(settings.explicit, search, may_run=lambda f: self._trusting or is_trusted(f, consents))
+        return discover(
+            settings.explicit,
+            search,
+            may_run=lambda f: self._trusting or is_trusted(f, consents),
+            zot=settings.zot,
+        )
 
     def _runnable(self) -> list[Found]:
         return [found for found in self.found() if found.state == "ok" and not found.theme_only]
