@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.harness import PATIENCE, PYTHON_HEAD, Daemon, write_extension
 from tests.e2e.talking import of, rows, said, scripted
 
@@ -144,6 +146,7 @@ def session_file(home: Path) -> Path | None:
     return found[0] if found else None
 
 
+@pytest.mark.timeout(60 + 2 * ROUNDS)
 def test_kill_at_random_moments(tmp_path: Path) -> None:
     """Told rows are on record, the session goes on, and no child is left after three seconds; forty times."""
     directory = write_extension(tmp_path / "x", "counter", COUNTER)
