@@ -14,6 +14,7 @@ from zutd.models import failures, shape
 from zutd.models.anthropic_body import request_body
 from zutd.models.base import Answer, ErrorKind, ModelError, ModelInfo, Request, Sink
 from zutd.models.http import Endpoint, HttpClient, Server, Want
+from zutd.models.prefix import Prefix
 from zutd.models.stream import StreamReader, new_id
 
 VERSION = "2023-06-01"
@@ -36,6 +37,7 @@ class AnthropicModel:
         if server.api_key:
             headers["x-api-key"] = server.api_key
         self._server = server
+        self._prefix = Prefix()
         self._http = HttpClient(
             Endpoint(
                 provider=server.provider,
@@ -50,7 +52,7 @@ class AnthropicModel:
     async def stream(self, request: Request, sink: Sink) -> Answer:
         """Ask once. See :meth:`zutd.models.base.Model.stream`."""
         reader = AnthropicReader(self._server, request.model, sink)
-        await self._http.post(shape.encode_body(request_body(request)), reader)
+        await self._http.post(shape.encode_body(request_body(request, self._prefix)), reader)
         return reader.answer()
 
     async def aclose(self) -> None:

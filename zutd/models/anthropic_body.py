@@ -11,6 +11,7 @@ from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, 
 from zutd.frames.define import evolve
 from zutd.models import reasoning, shape
 from zutd.models.base import ModelInfo, Request
+from zutd.models.prefix import Prefix
 
 IDS = shape.IdRule(pattern=r"[a-zA-Z0-9_-]+", length=64)
 _MARK = {"type": "ephemeral"}
@@ -19,9 +20,9 @@ _ROOM_FOR_ANSWER = 1024
 Json = dict[str, Any]
 
 
-def request_body(request: Request) -> Json:
-    """Make the whole body."""
-    messages = _messages(request)
+def request_body(request: Request, prefix: Prefix | None = None) -> Json:
+    """Make the whole body; ``prefix`` is what was made before of the beginning of this conversation."""
+    messages, size = _messages(request, prefix or Prefix())
     body: Json = {"model": request.model.id, "max_tokens": 0, "messages": messages, "stream": True}
     if shape.has_text(request.system):
         body["system"] = [_marked({"type": "text", "text": request.system})]
@@ -32,7 +33,7 @@ def request_body(request: Request) -> Json:
         body["tools"][-1] = _marked(body["tools"][-1])
         if _forced(request):
             body["tool_choice"] = {"type": "tool", "name": request.tool_choice}
-    body |= _thinking(request)
+    body |= _thinking(request, size)
     if request.temperature is not None and request.model.sampling and "thinking" not in body:
         body["temperature"] = request.temperature
     return body
@@ -46,10 +47,9 @@ def _forced(request: Request) -> bool:
     return request.model.forced_tools and any(tool.name == request.tool_choice for tool in request.tools)
 
 
-def _thinking(request: Request) -> Json:
+def _thinking(request: Request, size: int) -> Json:
     """Say how to reason, and with it how long the answer may be: the two share one allowance."""
     model = request.model
-    size = shape.prompt_bytes(request.system, request.messages)
     cap = shape.output_cap(model, request.max_output, size)
     level = reasoning.wanted(request) if model.reasoning else "off"
     if model.thinking == "always":
@@ -83,11 +83,16 @@ def _in_a_loop_without_thinking(request: Request) -> bool:
     return False
 
 
-def _messages(request: Request) -> list[Json]:
-    ids = shape.CallIds(IDS)
-    made: list[Json] = []
+def _messages(request: Request, prefix: Prefix) -> tuple[list[Json], int]:
+    """The wire's messages, and the estimated size of the prompt."""
+    key = request.model
+    start = prefix.start(key, request.messages, shape.CallIds(IDS))
+    made, ids = start.made, start.ids
+    settled = prefix.is_due(start, request.messages)
     joins = False
-    for message in request.messages:
+    for at, message in enumerate(request.messages[start.count :], start.count):
+        if at == settled and settled:
+            prefix.keep(key, request.messages[:settled], made, ids)
         blocks = _blocks(message, request.model, ids)
         if joins and message.role == "tool":
             made[-1]["content"] += blocks
@@ -98,24 +103,29 @@ def _messages(request: Request) -> list[Json]:
     _mark_last(made)
     if shape.has_text(request.hidden):
         _append_hidden(made, request.hidden)
-    return made
+    return made, start.size + shape.prompt_bytes(request.system, request.messages[start.count :])
 
 
 def _strip_prefill(made: list[Json]) -> None:
     """A conversation that ends with the assistant must not end in white space."""
-    if made and made[-1]["role"] == "assistant" and made[-1]["content"][-1]["type"] == "text":
+    if made and _role(made[-1]) == "assistant" and made[-1]["content"][-1]["type"] == "text":
         made[-1]["content"][-1]["text"] = made[-1]["content"][-1]["text"].rstrip()
 
 
+def _role(message: Any) -> str:
+    """Who speaks; empty for a message that is kept encoded."""
+    return str(message["role"]) if isinstance(message, dict) else ""
+
+
 def _mark_last(made: list[Json]) -> None:
-    last = next((message for message in reversed(made) if message["role"] == "user"), None)
-    if last is not None:
+    last = next((message for message in reversed(made) if _role(message) in ("user", "")), None)
+    if isinstance(last, dict):
         last["content"][-1] = _marked(last["content"][-1])
 
 
 def _append_hidden(made: list[Json], hidden: str) -> None:
     block = {"type": "text", "text": hidden}
-    if made and made[-1]["role"] == "user":
+    if made and _role(made[-1]) == "user":
         made[-1]["content"].append(block)
     else:
         made.append({"role": "user", "content": [block]})

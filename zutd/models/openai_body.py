@@ -15,6 +15,7 @@ from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, 
 from zutd.frames.define import evolve
 from zutd.models import reasoning, shape
 from zutd.models.base import ModelInfo, Request, ToolSpec
+from zutd.models.prefix import Prefix, Start
 from zutd.models.providers import Quirks
 
 IDS = shape.IdRule(pattern=r"[A-Za-z0-9_-]+", length=40)
@@ -32,16 +33,17 @@ Json = dict[str, Any]
 NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
 
 
-def request_body(request: Request, quirks: Quirks) -> Json:
-    """Make the whole body."""
-    body: Json = {"model": request.model.id, "messages": _place_late(request, quirks), "stream": True}
+def request_body(request: Request, quirks: Quirks, prefix: Prefix | None = None) -> Json:
+    """Make the whole body; ``prefix`` is what was made before of the beginning of this conversation."""
+    messages, size = _place_late(request, quirks, prefix or Prefix())
+    body: Json = {"model": request.model.id, "messages": messages, "stream": True}
     if quirks.usage_option:
         body["stream_options"] = {"include_usage": True}
     late = _late_tools(request)
     tools = tuple(tool for tool in request.tools if tool.name not in late)
     if tools:
         body |= _tools(evolve(request, tools=tools), quirks)
-    body |= _cap(request, quirks)
+    body |= _cap(request, quirks, size)
     body |= _effort(request, quirks)
     if request.temperature is not None and _takes_temperature(request.model, quirks):
         body["temperature"] = request.temperature
@@ -63,29 +65,28 @@ def _late_tools(request: Request) -> dict[str, ToolSpec]:
     return {tool.name: tool for tool in request.tools if tool.deferred}
 
 
-def _place_late(request: Request, quirks: Quirks) -> list[Json]:
+def _place_late(request: Request, quirks: Quirks, prefix: Prefix) -> tuple[list[Json], int]:
     """The messages; late tools follow the results that activated them, in every request at the same place.
 
     Those whose results were compacted away follow the summary.
     """
     late = _late_tools(request)
     if not late:
-        return _messages(request, quirks)
+        return _messages(request, quirks, prefix)
     placed = {name for message in request.messages for name in message.activated_tools}
     lost = [tool for name, tool in sorted(late.items()) if name not in placed]
-    return _messages(request, quirks, late, lost)
+    return _messages(request, quirks, Prefix(), late, lost)
 
 
 def _takes_temperature(model: ModelInfo, quirks: Quirks) -> bool:
     return model.sampling and not (model.reasoning and quirks.completion_cap)
 
 
-def _cap(request: Request, quirks: Quirks) -> Json:
+def _cap(request: Request, quirks: Quirks, size: int) -> Json:
     """Cap the answer; not for a model that nobody knows, for a guess may be more than its server allows."""
     if request.model.assumed and request.max_output is None:
         return {}
     field = "max_completion_tokens" if quirks.completion_cap and request.model.reasoning else "max_tokens"
-    size = shape.prompt_bytes(request.system, request.messages)
     return {field: shape.output_cap(request.model, request.max_output, size)}
 
 
@@ -129,31 +130,61 @@ def _without_extras(schema: Any) -> Any:
 
 
 def _messages(
-    request: Request, quirks: Quirks, late: Mapping[str, ToolSpec] = NO_TOOLS, lost: Sequence[ToolSpec] = ()
-) -> list[Json]:
-    ids = shape.CallIds(SHORT_IDS if quirks.short_ids else IDS)
-    made: list[Json] = []
-    if shape.has_text(request.system):
-        made.append({"role": "system", "content": request.system})
-    pictures: list[Json] = []
-    for message in request.messages:
-        if message.role != "tool" and pictures:
-            made.append({"role": "user", "content": pictures})
-            pictures = []
-        if message.role == "tool":
-            made += _results(message, request.model, ids, pictures)
-            made += _tools_message([late[name] for name in message.activated_tools if name in late], quirks)
-        elif message.role == "assistant":
-            made += _assistant(message, request.model, ids)
-        else:
-            made += _user(message, request.model)
-            made += _tools_message(lost, quirks)
+    request: Request,
+    quirks: Quirks,
+    prefix: Prefix,
+    late: Mapping[str, ToolSpec] = NO_TOOLS,
+    lost: Sequence[ToolSpec] = (),
+) -> tuple[list[Json], int]:
+    """The wire's messages, and the estimated size of the prompt."""
+    key = (request.model, request.system, quirks)
+    start = prefix.start(key, request.messages, shape.CallIds(SHORT_IDS if quirks.short_ids else IDS))
+    writer = _Writer(request.model, start, late, quirks)
+    if shape.has_text(request.system) and not start.made:
+        writer.made.append({"role": "system", "content": request.system})
+    settled = prefix.is_due(start, request.messages)
+    for at, message in enumerate(request.messages[start.count :], start.count):
+        if at == settled and settled and not writer.pictures:
+            prefix.keep(key, request.messages[:settled], writer.made, writer.ids)
+        writer.take(message)
+        if message.role == "user" and lost:
+            writer.made += _tools_message(lost, quirks)
             lost = ()
-    if pictures:
-        made.append({"role": "user", "content": pictures})
+    writer.show_pictures()
     if shape.has_text(request.hidden):
-        made.append({"role": "user", "content": request.hidden})
-    return made
+        writer.made.append({"role": "user", "content": request.hidden})
+    return writer.made, start.size + shape.prompt_bytes(request.system, request.messages[start.count :])
+
+
+class _Writer:
+    """Turns one message after another into the wire's."""
+
+    def __init__(self, model: ModelInfo, start: Start, late: Mapping[str, ToolSpec], quirks: Quirks) -> None:
+        self._model = model
+        self._late = late
+        self._quirks = quirks
+        self.made: list[Any] = start.made
+        self.ids = start.ids
+        self.pictures: list[Json] = []
+
+    def take(self, message: Message) -> None:
+        """Add a message."""
+        if message.role == "tool":
+            self.made += _results(message, self._model, self.ids, self.pictures)
+            activated = [self._late[name] for name in message.activated_tools if name in self._late]
+            self.made += _tools_message(activated, self._quirks)
+            return
+        self.show_pictures()
+        if message.role == "assistant":
+            self.made += _assistant(message, self._model, self.ids)
+        else:
+            self.made += _user(message, self._model)
+
+    def show_pictures(self) -> None:
+        """Results on this wire are text: their pictures follow as a message of the user's."""
+        if self.pictures:
+            self.made.append({"role": "user", "content": self.pictures})
+            self.pictures = []
 
 
 def _tools_message(tools: Sequence[ToolSpec], quirks: Quirks) -> list[Json]:

@@ -15,6 +15,7 @@ from zutd.models import shape
 from zutd.models.base import Answer, ErrorKind, ModelError, ModelInfo, Request, Sink
 from zutd.models.http import Endpoint, HttpClient, Server, Want
 from zutd.models.openai_body import EXTRA, request_body
+from zutd.models.prefix import Prefix
 from zutd.models.providers import PLAIN, Quirks
 from zutd.models.stream import StreamReader, new_id
 
@@ -31,6 +32,7 @@ class OpenAIChatModel:
             headers["authorization"] = f"Bearer {server.api_key}"
         self._server = server
         self._quirks = quirks
+        self._prefix = Prefix()
         self._http = HttpClient(
             Endpoint(
                 provider=server.provider,
@@ -45,7 +47,7 @@ class OpenAIChatModel:
     async def stream(self, request: Request, sink: Sink) -> Answer:
         """Ask once. See :meth:`zutd.models.base.Model.stream`."""
         reader = OpenAIChatReader(self._server, request.model, sink)
-        await self._http.post(shape.encode_body(request_body(request, self._quirks)), reader)
+        await self._http.post(shape.encode_body(request_body(request, self._quirks, self._prefix)), reader)
         return reader.answer()
 
     async def aclose(self) -> None:

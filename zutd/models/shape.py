@@ -55,6 +55,12 @@ class CallIds:
         self._latest: dict[str, str] = {}
         self._used: set[str] = set()
 
+    def copy(self) -> "CallIds":
+        """The same ids so far; what is added to one is not in the other."""
+        twin = CallIds(self._rule)
+        twin._latest, twin._used = dict(self._latest), set(self._used)
+        return twin
+
     def call(self, id: str) -> str:
         """Give the wire's id for a call."""
         variant = 0
