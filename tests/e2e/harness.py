@@ -78,9 +78,9 @@ class Daemon:
     def send(self, type: str, **fields: Any) -> str:
         """Write a typed line; its id."""
         self._next_id += 1
-        id = f"t{self._next_id}"
-        self.send_bytes(json.dumps({"type": type, "id": id, **fields}).encode() + b"\n")
-        return id
+        line_id = f"t{self._next_id}"
+        self.send_bytes(json.dumps({"type": type, "id": line_id, **fields}).encode() + b"\n")
+        return line_id
 
     def next_frame(self, patience: float = PATIENCE) -> dict[str, Any]:
         """The next frame, whatever it is. Fails when the daemon has ended or says nothing."""
