@@ -38,6 +38,13 @@ class Line:
         )
 
 
+def spread(seconds: Sequence[float]) -> str:
+    """The 10th and the 90th percentile in milliseconds: what a quiet moment gives, and a busy one."""
+    ordered = sorted(seconds)
+    low, high = (ordered[len(ordered) * part // 10] * 1000 for part in (1, 9))
+    return f"{low:.3g} to {high:.3g} ms (10th to 90th percentile)"
+
+
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """The median of the quotients of what was measured side by side, so that a slow moment hits both."""
     return median(a / b for a, b in zip(ours, theirs, strict=True))
