@@ -21,7 +21,7 @@ from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, 
 IDS = st.sampled_from(["a", "b"])
 TEXTS = st.text(max_size=5)
 PICTURE = Image(mime_type="image/png", data="aGk=")
-FEW = settings(max_examples=300, deadline=None)
+FEW = settings(max_examples=150, deadline=None)
 
 
 def message(role: str, *content: Block, **more: object) -> Message:

@@ -158,7 +158,7 @@ class TurnMachine(RuleBasedStateMachine):
 
 
 TestTurn = TurnMachine.TestCase
-TestTurn.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestTurn.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 
 
 def test_a_cut_off_answer_runs_nothing() -> None:

@@ -1,6 +1,7 @@
 """``kill -9`` at random moments of a running conversation: nothing that was told is lost, and nothing lives on.
 
-Each round goes on with the session of the round before. ``ZUTD_KILL_ROUNDS`` sets their number.
+Each round goes on with the session of the round before. ``ZUTD_KILL_ROUNDS`` sets their number, in two lanes that may
+run side by side.
 """
 
 import json
@@ -17,7 +18,8 @@ import pytest
 from tests.e2e.harness import PATIENCE, PYTHON_HEAD, Daemon, write_extension
 from tests.e2e.talking import of, rows, said, scripted
 
-ROUNDS = int(os.environ.get("ZUTD_KILL_ROUNDS", "40"))
+LANES = (1, 2)
+ROUNDS = int(os.environ.get("ZUTD_KILL_ROUNDS", "40")) // len(LANES)
 STARTING = 0.4
 RUNNING = 0.3
 """Seconds in which a daemon is killed: after its start, and after it has accepted the prompt (most of them)."""
@@ -147,11 +149,12 @@ def session_file(home: Path) -> Path | None:
 
 
 @pytest.mark.timeout(60 + 2 * ROUNDS)
-def test_kill_at_random_moments(tmp_path: Path) -> None:
-    """Told rows are on record, the session goes on, and no child is left after three seconds; forty times."""
+@pytest.mark.parametrize("lane", LANES)
+def test_kill_at_random_moments(tmp_path: Path, lane: int) -> None:
+    """Told rows are on record, the session goes on, and no child is left after three seconds; forty times in all."""
     directory = write_extension(tmp_path / "x", "counter", COUNTER)
     env = scripted(tmp_path, *SCRIPT)
-    chance = random.Random(20240229)
+    chance = random.Random(20240229 + lane)
     ended: list[tuple[float, bytes]] = []
     reached: dict[str, int] = {}
     for number in range(ROUNDS):
