@@ -36,6 +36,8 @@ class Settings:
     api_key: str = attrs.field(default="", repr=False)
     insecure: bool = False
     reasoning: str = "off"
+    keep_model: bool = False  # the command line names a model: a session's own does not count
+    keep_reasoning: bool = False
     temperature: float | None = None
     idle_timeout: float = 300.0
     # the agent

@@ -181,6 +181,56 @@ def test_another_model_from_the_next_step_on(tmp_path: Path, wire: str) -> None:
         assert [f["model"] for f in of(daemon.frames, "request_started")] == ["fake", "other"]
 
 
+def test_a_conversation_goes_on_with_its_own_model(tmp_path: Path) -> None:
+    """Model and level belong to the branch: there again after a restart and a switch, unless a flag says no."""
+    with ModelServer([{"text": "Ok.", "forever": True}]) as server:
+        config = {"base_url": f"{server.url}/v1", "model": "first"}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        with Checked(tmp_path, env=DIRECT) as daemon:
+            daemon.prompt("one")
+            root = daemon.call("get_state")["branch"]
+            daemon.call("fork")
+            daemon.call("set_model", model="second")
+            daemon.call("set_reasoning", reasoning="high")
+            daemon.prompt("two")
+            daemon.call("switch_branch", branch=root)
+            assert daemon.call("get_state")["model"] == "first"
+            daemon.call("new_session")
+            assert daemon.call("get_state")["model"] == "first"
+            daemon.prompt("three")
+            daemon.finish()
+        (path,) = [p for p in tmp_path.glob("zutd/sessions/*/*.jsonl") if "second" in p.read_text()]
+        with Checked(tmp_path, env=DIRECT) as daemon:
+            branch = daemon.call("open_session", path=str(path))["session"]["id"]
+            assert branch == root
+            other = next(one["id"] for one in daemon.call("get_tree")["branches"] if one["id"] != root)
+            daemon.call("switch_branch", branch=other)
+            state = daemon.call("get_state")
+            assert (state["model"], state["reasoning"]) == ("second", "high")
+            daemon.finish()
+        with Checked(tmp_path, "--session", str(path), env=DIRECT) as daemon:
+            state = daemon.call("get_state")
+            assert (state["model"], state["reasoning"]) == ("second", "high")
+            daemon.prompt("four")
+        words = ["--session", str(path), "--model", "third", "--reasoning", "off"]
+        with Checked(tmp_path, *words, env=DIRECT) as daemon:
+            state = daemon.call("get_state")
+            assert (state["model"], state["reasoning"]) == ("third", "off")
+        assert [body["model"] for body in bodies(server)] == ["first", "second", "first", "second"]
+
+
+def test_a_model_that_is_gone_is_named_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    """A session of a provider that is not set up any more opens with the configured one, and stderr says so."""
+    with ModelServer([{"text": "Ok."}]) as server, Checked(tmp_path, *options(server, "openai"), env=DIRECT) as daemon:
+        daemon.prompt("one")
+        daemon.finish()
+    with Checked(tmp_path, "-c") as daemon:
+        assert daemon.call("get_state")["model"] == "scripted"
+        assert of(daemon.prompt("hello"), "done")[0]["outcome"] == "ok"
+        daemon.finish()
+        assert b"fake" in daemon.stderr
+
+
 def test_thinking_goes_back_to_the_model_that_thought(tmp_path: Path) -> None:
     """Reasoning is told as its own deltas, and replayed with its signature where the wire wants it."""
     script: list[Json] = [

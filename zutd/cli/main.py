@@ -198,6 +198,8 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         read_only=args.read_only,
         token=rpc_token(os.environ) if args.mode == "rpc" else "",
         on_eof=args.on_eof,
+        keep_model=bool(args.provider or args.model or args.base_url),
+        keep_reasoning=args.reasoning is not None,
         **chosen,
     )
 

@@ -26,6 +26,7 @@ def assemble(settings: Settings, log: Log, hub: Hub, capabilities: set[str], pla
         session = open_session(settings, store, planned)
         runtime = Runtime(settings, session, store, Shared(Guardian(warn=log.warning), log, hub, capabilities))
         runtime.models.names()
+        runtime.adopt_choice()
     except (ModelChoiceError, UnknownToolError) as exc:
         raise CannotStartError(str(exc), USAGE) from None
     except SessionError as exc:

@@ -233,6 +233,7 @@ def _row_number(row: str) -> int:
 def _now_on(daemon: Daemon, event: type, name: str, info: SessionInfo) -> c.SessionReply:
     """Another branch or session is active: frontends and extensions are told."""
     runtime = daemon.runtime
+    runtime.adopt_choice()
     runtime.hub.emit(event(session=info))
     runtime.announce(name)
     return c.SessionReply(session=info)

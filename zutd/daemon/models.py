@@ -7,6 +7,7 @@ from zutd.agent.ports import Choice
 from zutd.models.base import Model, ModelInfo
 from zutd.models.catalog import Catalog, UnknownProviderError
 from zutd.models.providers import PROVIDERS
+from zutd.models.select import SCRIPTED, ModelChoiceError
 from zutd.settings import Settings
 
 __all__ = ["ModelSwitch", "UnknownProviderError", "every_model"]
@@ -70,6 +71,20 @@ class ModelSwitch:
         if self._model is not None:
             self._retired.append(self._model)
         self._model, self._info = chosen, info
+
+    def adopt(self, provider: str, model: str, reasoning: str) -> None:
+        """Go on as a branch was talked with, where the command line does not say otherwise; empty is not said.
+
+        The scripted model is a stand-in and nobody's choice. A model that cannot be used any more is only told of.
+        """
+        if reasoning and not self._settings.keep_reasoning:
+            self.reasoning = reasoning
+        if not model or provider == SCRIPTED or self._settings.keep_model or (provider, model) == self.names():
+            return
+        try:
+            self.switch(provider, model)
+        except ModelChoiceError as exc:
+            self._warn(f"this conversation was held with {provider}/{model}, which cannot be used now: {exc}")
 
     def listed(self, provider: str) -> tuple[ModelInfo, ...]:
         """The models known for a provider; the current one is always among its own."""

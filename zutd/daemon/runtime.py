@@ -261,6 +261,11 @@ class Runtime:
         old, self.session = self.session, session
         old.close()
 
+    def adopt_choice(self) -> None:
+        """Model and reasoning level belong to the branch that is active now."""
+        choice = self.session.settings()
+        self.models.adopt(choice.provider, choice.model, choice.reasoning)
+
     @property
     def context_used(self) -> int:
         """About how many tokens the next request would have."""
