@@ -254,3 +254,19 @@ def test_lone_surrogates_in_a_result_do_not_break_it() -> None:
     """A tool's text that is no proper Unicode is counted and cut all the same."""
     sent = project(result("a", "\ud83d" * RESULT_LIMIT * 2))
     assert len(sent.content) == 1
+
+
+def test_what_has_not_changed_stays_the_same_object() -> None:
+    """While a conversation grows, messages that were prepared before come back as they were."""
+    preparation = Preparation()
+    messages: list[Message] = []
+    before: tuple[Message, ...] = ()
+    for n in range(200):
+        call = ToolCall(id="c", name="read", args={"n": n})
+        messages.append(Message(role="assistant", content=(call,), time="", stop="tool_use"))
+        result = ToolResult(call_id="c", content=(Text(text=str(n)),), is_error=False)
+        messages.append(Message(role="tool", content=(result,), time=""))
+        built = preparation.build("summary", messages)
+        assert all(old is new for old, new in zip(before, built, strict=False))
+        before = built
+    assert before == build_messages("summary", messages)

@@ -35,7 +35,8 @@ def build_messages(summary: str, messages: Sequence[Message]) -> tuple[Message, 
 class Preparation:
     """Builds messages for a provider again and again while the conversation grows at its end.
 
-    What no later message can change any more stays prepared, so that a step costs what is new, not what there is.
+    What no later message can change any more stays prepared, so that a step costs what is new, not what there is. And
+    what has not changed stays the same object, so that whoever makes something of it can keep what was made.
     """
 
     def __init__(self) -> None:
@@ -46,24 +47,42 @@ class Preparation:
         self._first: Message | None = None
         self._last: Message | None = None
         self._count = 0
+        self._groups: dict[int, _Group] = {}
+        self._head: tuple[str, tuple[Message, ...]] = ("", ())
 
     def build(self, summary: str, messages: Sequence[Message]) -> tuple[Message, ...]:
         """See :func:`build_messages`."""
         if not self._continues(messages):
             self._done, self._done_images, self._count = [], 0, 0
-        prepared = _pair(messages[self._count :])
+            self._groups.clear()
+        prepared = self._prepare(messages[self._count :])
         final = len(prepared) - REACH
         if final >= REACH:
             settled = [message for group in prepared[:final] for message in group]
             self._done.extend(settled)
             self._done_images += count_images(settled)
+            for at in range(self._count, self._count + final):
+                del self._groups[at]
             self._count += final
             self._first, self._last = messages[0], messages[self._count - 1]
             prepared = prepared[final:]
-        head = (Message(role="user", content=(Text(text=SUMMARY_HEAD + summary),), time=""),) if summary else ()
+        if summary != self._head[0]:
+            self._head = (summary, _summary(summary))
         fresh = [message for group in prepared for message in group]
         self.images = self._done_images + count_images(fresh)
-        return (*head, *self._done, *fresh)
+        return (*self._head[1], *self._done, *fresh)
+
+    def _prepare(self, messages: Sequence[Message]) -> list[tuple[Message, ...]]:
+        """What becomes of each message; the same objects as before where nothing has changed."""
+        answers = _match(messages)
+        out: list[tuple[Message, ...]] = []
+        for at, message in enumerate(messages, self._count):
+            given = answers.get(at - self._count)
+            group = self._groups.get(at)
+            if group is None or not group.is_of(message, given):
+                group = self._groups[at] = _Group(message, given, _become(message, given))
+            out.append(group.messages)
+        return out
 
     def _continues(self, messages: Sequence[Message]) -> bool:
         """Whether the messages begin with those that are done: the same objects, in the same places."""
@@ -82,21 +101,38 @@ class _Answers:
     time: str = ""
 
 
-def _pair(messages: Sequence[Message]) -> list[list[Message]]:
-    """What becomes of each message: itself, with one tool message behind it if it has calls; tool messages go."""
-    answers = _match(messages)
-    out: list[list[Message]] = []
-    for at, message in enumerate(messages):
-        group = [] if message.role == "tool" else [_clean(message)]
-        calls = calls_of(message)
-        if calls:
-            group.append(_answer(calls, answers.get(at) or _Answers(time=message.time)))
-        out.append([one for one in group if one.content])
-    return out
+@attrs.frozen(eq=False)
+class _Group:
+    """A message, what answers its calls, and what became of both."""
+
+    source: Message
+    answers: _Answers | None
+    messages: tuple[Message, ...]
+
+    def is_of(self, message: Message, answers: _Answers | None) -> bool:
+        """Whether it was made of these: the same objects."""
+        if self.source is not message or self.answers is None or answers is None:
+            return self.source is message and self.answers is answers
+        mine, theirs = self.answers.results, answers.results
+        return mine.keys() == theirs.keys() and all(mine[place] is theirs[place] for place in mine)
+
+
+def _summary(text: str) -> tuple[Message, ...]:
+    return (Message(role="user", content=(Text(text=SUMMARY_HEAD + text),), time=""),) if text else ()
+
+
+def _become(message: Message, answers: _Answers | None) -> tuple[Message, ...]:
+    """A message itself, with one tool message behind it if it has calls; tool messages go."""
+    group = [] if message.role == "tool" else [_clean(message)]
+    calls = calls_of(message)
+    if calls:
+        group.append(_answer(calls, answers or _Answers(time=message.time)))
+    return tuple(one for one in group if one.content)
 
 
 def _answer(calls: Sequence[ToolCall], answers: _Answers) -> Message:
-    results = tuple(answers.results.get(place) or interrupted(call) for place, call in enumerate(calls))
+    given = {place: project(result) for place, result in answers.results.items()}
+    results = tuple(given.get(place) or interrupted(call) for place, call in enumerate(calls))
     return Message(role="tool", content=results, time=answers.time, activated_tools=tuple(answers.activated))
 
 
@@ -116,7 +152,7 @@ def _match(messages: Sequence[Message]) -> dict[int, _Answers]:
                 if at - asked > REACH:
                     continue
                 answers = found.setdefault(asked, _Answers())
-                answers.results[place] = project(block)
+                answers.results[place] = block
                 answers.activated.update(dict.fromkeys(message.activated_tools))
                 answers.time = message.time
     return found
