@@ -315,6 +315,63 @@ def test_prompts_that_name_a_command_run_it(tmp_path: Path) -> None:
         assert of(failed, "error")[0]["code"] == "extension_error"
 
 
+DEAF = """#!/usr/bin/env -S python3 -I -S
+import json, sys, time
+
+def emit(**frame):
+    print(json.dumps(frame), flush=True)
+
+time.sleep(float(sys.argv[1]))
+emit(type="hello", protocol_version=2, name="deaf")
+emit(type="register_command", name="wait")
+emit(type="register_command", name="die")
+emit(type="ready")
+for line in sys.stdin:
+    frame = json.loads(line)
+    if frame["type"] == "shutdown" or frame.get("name") == "die":
+        break
+"""
+
+
+def test_abort_while_a_command_does_not_answer(tmp_path: Path) -> None:
+    """A prompt that runs a command is aborted like any other, and one whose extension dies fails: one end each."""
+    directory = write_extension(tmp_path / "x", "deaf", DEAF, args=["0"], restart=False)
+    with Checked(tmp_path, "-e", str(directory), env=scripted(tmp_path, text("Fine."))) as daemon:
+        daemon.ready("deaf")
+        daemon.call("prompt", message="/wait for it", prompt_id="w")
+        daemon.call("prompt", message="/die", prompt_id="d")
+        assert daemon.call("abort") == {"aborted": True}
+        assert daemon.event("done", prompt_id="w")["outcome"] == "aborted"
+        assert daemon.event("done", prompt_id="d")["outcome"] == "error"
+        assert of(daemon.frames, "error")[-1]["code"] == "extension_error"
+        assert of(daemon.prompt("and now?"), "done")[0]["outcome"] == "ok"
+        assert all(count == 1 for count in dones(daemon).values())
+
+
+def test_abort_while_extensions_start(tmp_path: Path) -> None:
+    """A prompt waits for its guards; aborted meanwhile it ends at once, and its message is told."""
+    directory = write_extension(tmp_path / "x", "deaf", DEAF, args=["30"])
+    with Checked(tmp_path, "-e", str(directory), env=scripted(tmp_path, text("Fine."))) as daemon:
+        daemon.call("prompt", message="hello", prompt_id="p")
+        assert daemon.call("abort") == {"aborted": True}
+        assert daemon.event("done", prompt_id="p", patience=5)["outcome"] == "aborted"
+        assert [said(frame) for frame in of(daemon.frames, "user_message")] == ["hello"]
+        assert not of(daemon.frames, "turn_start")
+
+
+def test_shutdown_ends_the_turn_and_gives_back_what_waits(tmp_path: Path) -> None:
+    """Every prompt has its fate before the exit, which is orderly."""
+    with Checked(tmp_path, env=scripted(tmp_path, hanging("I was"))) as daemon:
+        daemon.call("prompt", message="hang", prompt_id="first")
+        daemon.event("text_delta")
+        daemon.call("prompt", message="next", prompt_id="q")
+        daemon.call("shutdown")
+        assert daemon.event("done", prompt_id="first")["outcome"] == "aborted"
+        assert daemon.process.wait(10) == 0
+        daemon.finish()
+        assert fates(daemon) == {"q": ["prompt_returned"]}
+
+
 def test_what_extensions_submit_is_queued_where_the_frontend_wants_it(tmp_path: Path) -> None:
     """With the capability it becomes a prompt of that extension; without it, it is told of and dropped."""
     directory = write_extension(tmp_path / "x", "echo", ECHO)

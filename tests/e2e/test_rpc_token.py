@@ -94,6 +94,9 @@ def test_events_before_the_hello_wait_for_it(tmp_path: Path) -> None:
         numbers = [frame["seq"] for frame in early]
         assert numbers == sorted(numbers)
         assert said_by(early)[-1] == "299 none"
+        dropped = daemon.call("get_state")["ext_events_dropped"]
+        assert dropped == numbers[0] - 1
+        assert dropped == 0 or len(early) >= 256
 
 
 def said_by(frames: list[dict[str, str]]) -> list[str]:
