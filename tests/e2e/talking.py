@@ -3,7 +3,8 @@
 import functools
 import json
 import os
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -128,6 +129,14 @@ class RpcClient(Checked):
         """The parameters of the next notification of this kind."""
         found: Json = self.wait_for(lambda frame: frame.get("method") == method, patience)["params"]
         return found
+
+
+def wait_until(true: Callable[[], bool], patience: float = PATIENCE) -> None:
+    """Return when something is the case that nobody tells of: there is nothing to wait for but to look."""
+    until = time.monotonic() + patience
+    while not true():
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.01)
 
 
 # --- processes -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ Each round goes on with the session of the round before. ``ZUTD_KILL_ROUNDS`` se
 run side by side.
 """
 
+import functools
 import json
 import os
 import queue
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.harness import PATIENCE, PYTHON_HEAD, Daemon, write_extension
-from tests.e2e.talking import of, rows, said, scripted
+from tests.e2e.talking import of, rows, said, scripted, wait_until
 
 LANES = (1, 2)
 ROUNDS = int(os.environ.get("ZUTD_KILL_ROUNDS", "40")) // len(LANES)
@@ -178,11 +179,11 @@ def test_kill_at_random_moments(tmp_path: Path, lane: int) -> None:
         last = daemon.frames[-1]["type"] if daemon.frames else "nothing"
         reached[last] = reached.get(last, 0) + 1
         while ended and time.monotonic() - ended[0][0] > GONE_AFTER:
-            check_gone(ended.pop(0)[1])
+            marker = ended.pop(0)[1]
+            assert is_gone(marker), [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes_with(marker)]
     for at, marker in ended:
-        while time.monotonic() - at < GONE_AFTER and marker and list(processes_with(marker)):
-            time.sleep(0.05)
-        check_gone(marker)
+        left = max(at + GONE_AFTER - time.monotonic(), 0)
+        wait_until(functools.partial(is_gone, marker), left + 0.1)
     print(f"{ROUNDS} kills; the last frame before: {dict(sorted(reached.items(), key=lambda item: -item[1]))}")
     with Daemon(tmp_path, "-c", "-e", str(directory), env=env) as survivor:
         frames = survivor.prompt("one more round")
@@ -194,7 +195,6 @@ def test_kill_at_random_moments(tmp_path: Path, lane: int) -> None:
     assert not list(processes_with(b"ZUT_HOME=" + str(tmp_path).encode() + b"\0"))
 
 
-def check_gone(marker: bytes) -> None:
-    """Nothing of that instance lives: no child, no guardian."""
-    left = list(processes_with(marker)) if marker else []
-    assert not left, [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
+def is_gone(marker: bytes) -> bool:
+    """Whether nothing of that instance lives: no child, no guardian."""
+    return not (marker and list(processes_with(marker)))

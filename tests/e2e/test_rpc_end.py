@@ -1,7 +1,6 @@
 """How a conversation ends: EOF, signals, a closed stdout, a frontend that reads slowly, no stdin at all."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import PYTHON_HEAD, ZUTD, environment, write_extension
-from tests.e2e.talking import Checked, Gate, alive, bash, calls, hanging, of, rows, said, scripted, text
+from tests.e2e.talking import Checked, Gate, alive, bash, calls, hanging, of, rows, said, scripted, text, wait_until
 
 RPC = [sys.executable, "-m", "zutd", "--mode", "rpc"]
 
@@ -192,6 +191,11 @@ def test_a_closed_stdout_is_a_frontend_that_is_gone(tmp_path: Path) -> None:
     assert ("assistant", "tool_use") in stops(tmp_path)
 
 
+def turn_is_over(home: Path) -> bool:
+    """Whether the only session of a home has its checkpoint."""
+    return any('"type":"usage"' in path.read_text() for path in home.glob("zutd/sessions/*/*.jsonl"))
+
+
 def test_a_frontend_that_reads_nothing_for_a_while_gets_everything(tmp_path: Path) -> None:
     """Megabytes wait; deltas are joined, all else is there, in order, and the texts are whole."""
     pieces = 200_000
@@ -204,9 +208,7 @@ def test_a_frontend_that_reads_nothing_for_a_while_gets_everything(tmp_path: Pat
         assert process.stdout is not None
         process.stdin.write(b'{"type":"prompt","message":"go","id":1}\n{"type":"get_state","id":2}\n')
         process.stdin.close()
-        os.set_blocking(process.stdout.fileno(), False)
-        time.sleep(0.5)  # the frontend does something else meanwhile
-        os.set_blocking(process.stdout.fileno(), True)
+        wait_until(lambda: turn_is_over(tmp_path))  # nobody has read a byte, and nobody waited for that
         frames = [json.loads(line) for line in process.stdout]
         assert process.wait(10) == 0
     messages = of(frames, "assistant_message")
