@@ -97,6 +97,12 @@ def test_large_events_are_kept_by_their_bytes() -> None:
 @given(st.text(), st.sampled_from(["", "2c72999e-4a77-40bd-92f1-660bfb2b4656", 'odd "id"']), st.integers(1, 10**12))
 def test_a_deltas_line_is_that_of_its_fields(text: str, turn_id: str, seq: int) -> None:
     """The short way to a delta's line gives the same bytes as the way of all other events."""
+    hub = Hub()
+    hub.seq = seq
+    told: list[Stamped] = []
+    hub.subscribe(told.append)
     for event in (TextDelta(delta=text), ThinkingDelta(delta=text)):
-        stamped = Stamped(event, seq, turn_id)
+        hub.emit(event, turn_id)
+        hub.emit(event)
+    for stamped in told:
         assert stamped.line == encode(stamped.fields) + b"\n"

@@ -42,7 +42,7 @@ class Pipe:
         self._stream = trio.lowlevel.FdStream(writer)
         self.writer = Writer(self._stream)
         self.out = Outgoing(self.writer)
-        self.out.dialect = cast("Dialect", dialect)
+        self.out.speak(cast("Dialect", dialect))
         self.received = b""
 
     def read(self, size: int) -> None:

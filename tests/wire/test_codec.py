@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.frames.shapes import JSON, broken, plain
-from zutd.frames import blocks, client, events, extension
+from zutd.frames import blocks, client, commands, events, extension
 from zutd.frames.define import ABSENT, frame
 from zutd.wire import codec
 from zutd.wire.codec import MAX_DEPTH, ProtocolError
@@ -19,7 +19,7 @@ from zutd.wire.codec import MAX_DEPTH, ProtocolError
 CALM = settings(deadline=None)  # the machine may be busy
 
 TABLES: dict[str, dict[str, type[Any]]] = {
-    "command": client.COMMANDS,
+    "command": commands.COMMANDS,
     "event": events.EVENTS,
     "frame from an extension": extension.FROM_EXTENSION,
     "frame to an extension": extension.TO_EXTENSION,
@@ -229,33 +229,33 @@ def test_frames_with_a_field_removed_or_retyped_are_refused(what: str) -> None:
 def test_the_type_decides(raw: dict[str, Any], kind: str, message: str) -> None:
     """Without a known ``type`` nothing else is looked at."""
     with pytest.raises(ProtocolError) as caught:
-        codec.structure_tagged(raw, client.COMMANDS, "command")
+        codec.structure_tagged(raw, commands.COMMANDS, "command")
     assert (caught.value.kind, caught.value.message) == (kind, message)
 
 
 def test_long_unknown_types_are_cut_in_the_message() -> None:
     """A peer cannot make the daemon repeat a megabyte."""
     with pytest.raises(ProtocolError) as caught:
-        codec.structure_tagged({"type": "x" * 10**6}, client.COMMANDS, "command")
+        codec.structure_tagged({"type": "x" * 10**6}, commands.COMMANDS, "command")
     assert len(caught.value.message) < 200
 
 
 @pytest.mark.parametrize(
     ("raw", "kind", "message"),
     [
-        ({"images": [{"mime_type": "image/png", "data": 7}]}, client.Prompt, "$.images[0].data"),
+        ({"images": [{"mime_type": "image/png", "data": 7}]}, commands.Prompt, "$.images[0].data"),
         (
             {"images": [{"mime_type": "a", "data": "b"}, 7]},
-            client.Prompt,
+            commands.Prompt,
             "expected an object, got an integer at $.images[1]",
         ),
-        ({"when": "never"}, client.Prompt, "expected one of queue, steer, reject, got 'never' at $.when"),
-        ({"when": 7}, client.Prompt, "got an integer at $.when"),
-        ({"message": None, "images": {}}, client.Prompt, "expected an array, got an object at $.images"),
-        ({"at": True}, client.Fork, "expected a string or an integer, got true or false at $.at"),
-        ({"client": []}, client.HelloCommand, "$.client"),
-        ({"client": {"name": 1}}, client.HelloCommand, "$.client.name"),
-        ({}, client.QueueRemove, "required field missing at $.prompt_id"),
+        ({"when": "never"}, commands.Prompt, "expected one of queue, steer, reject, got 'never' at $.when"),
+        ({"when": 7}, commands.Prompt, "got an integer at $.when"),
+        ({"message": None, "images": {}}, commands.Prompt, "expected an array, got an object at $.images"),
+        ({"at": True}, commands.Fork, "expected a string or an integer, got true or false at $.at"),
+        ({"client": []}, commands.HelloCommand, "$.client"),
+        ({"client": {"name": 1}}, commands.HelloCommand, "$.client.name"),
+        ({}, commands.QueueRemove, "required field missing at $.prompt_id"),
         (
             {"call_id": "1", "is_error": False, "content": [{"type": "video"}]},
             blocks.ToolResult,
@@ -267,8 +267,8 @@ def test_long_unknown_types_are_cut_in_the_message() -> None:
             blocks.ToolResult,
             "unknown type ['text']",
         ),
-        ([], client.Ping, "expected an object, got an array"),
-        ("ping", client.Ping, "expected an object, got a string"),
+        ([], commands.Ping, "expected an object, got an array"),
+        ("ping", commands.Ping, "expected an object, got a string"),
     ],
 )
 def test_errors_name_the_place(raw: Any, kind: Any, message: str) -> None:
@@ -278,7 +278,7 @@ def test_errors_name_the_place(raw: Any, kind: Any, message: str) -> None:
 
 def test_several_errors_are_told_at_once() -> None:
     """All that is wrong is named, up to three things."""
-    text = complaint({"extension": 1, "panel_id": 2, "key": 3, "text": 4}, client.PanelKeyCommand)
+    text = complaint({"extension": 1, "panel_id": 2, "key": 3, "text": 4}, commands.PanelKeyCommand)
     assert [f"$.{name}" in text for name in ("extension", "panel_id", "key", "text")] == [True, True, True, False]
 
 
@@ -297,14 +297,14 @@ def test_a_number_too_large_for_a_float_is_refused() -> None:
 
 def test_unknown_fields_are_ignored() -> None:
     """A newer peer is understood."""
-    assert codec.structure({"later": {"a": 1}}, client.Ping) == client.Ping()
+    assert codec.structure({"later": {"a": 1}}, commands.Ping) == commands.Ping()
 
 
 def test_null_is_the_default_of_an_optional_field() -> None:
     """Null where a value may be left out means that it was; elsewhere it is a wrong type."""
     raw = {"message": "a", "images": None, "when": None, "literal": None}
-    assert codec.structure(raw, client.Prompt) == client.Prompt(message="a")
-    assert "$.prompt_id" in complaint({"prompt_id": None}, client.QueueRemove)
+    assert codec.structure(raw, commands.Prompt) == commands.Prompt(message="a")
+    assert "$.prompt_id" in complaint({"prompt_id": None}, commands.QueueRemove)
 
 
 def test_null_in_an_opaque_field_is_a_value() -> None:
@@ -327,7 +327,7 @@ def test_opaque_values_are_passed_on_as_they_came(value: Any) -> None:
 
 def test_type_comes_first_and_defaults_are_left_out() -> None:
     """Lines can be read by eye, and are short."""
-    assert codec.encode_frame(client.Prompt(message="hi")) == b'{"type":"prompt","message":"hi"}'
+    assert codec.encode_frame(commands.Prompt(message="hi")) == b'{"type":"prompt","message":"hi"}'
     assert codec.encode_frame(client.Done()) == b"{}"
     message = blocks.Message(role="user", content=(blocks.Text(text="a"),), time="t")
     assert codec.encode(codec.unstructure(message)) == (

@@ -11,6 +11,9 @@ from typing import Any, Final
 from zutd.wire.codec import encode, unstructure
 
 KEPT_EVENTS: Final = 10_000
+BATCH: Final = 256
+"""So many events more are kept before the oldest go, all at once."""
+
 KEPT_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -47,14 +50,12 @@ class Stamped:
         """The event as a typed line; encoded once, however many frontends there are."""
         line = self._line
         if line is None:
-            head = _DELTAS.get(self.event.tag)
-            line = self._line = encode(self.fields) + b"\n" if head is None else self._delta_line(head)
+            line = self._line = encode(self.fields) + b"\n"
         return line
 
-    def _delta_line(self, head: bytes) -> bytes:
-        """The same bytes for a delta, without the detour over a dict: models stream tens of thousands of them."""
-        turn = b',"turn_id":' + encode(self.turn_id) if self.turn_id else b""
-        return b'%b%b%b,"seq":%d}\n' % (head, encode(self.event.delta), turn, self.seq)
+    def take_line(self, line: bytes) -> None:
+        """Somebody knows the line already."""
+        self._line = line
 
 
 _DELTAS: Final = {
@@ -78,18 +79,28 @@ class Hub:
         self._subscribers: list[Subscriber] = []
         self._kept: deque[Stamped] = deque()
         self._kept_bytes = 0
+        self._turn = ("", b',"seq":')
 
     def emit(self, event: Any, turn_id: str = "") -> None:
         """Number an event and hand it to everyone."""
         self.seq += 1
         stamped = Stamped(event, self.seq, turn_id)
+        head = _DELTAS.get(event.tag)
+        if head is not None:
+            stamped.take_line(self._delta_line(head, event.delta, turn_id))
         for subscriber in self._subscribers:
             subscriber(stamped)
         kept = self._kept
         kept.append(stamped)
         self._kept_bytes += len(stamped.line)
-        if self._kept_bytes > KEPT_BYTES or len(kept) > KEPT_EVENTS:
+        if self._kept_bytes > KEPT_BYTES or len(kept) >= KEPT_EVENTS + BATCH:
             self._forget()
+
+    def _delta_line(self, head: bytes, delta: str, turn_id: str) -> bytes:
+        """A delta's line without the detour over a dict: models stream tens of thousands of them."""
+        if turn_id != self._turn[0]:
+            self._turn = (turn_id, (b',"turn_id":' + encode(turn_id) if turn_id else b"") + b',"seq":')
+        return b"%b%b%b%d}\n" % (head, encode(delta), self._turn[1], self.seq)
 
     def _forget(self) -> None:
         """Let the oldest events go until the bounds hold again."""

@@ -52,10 +52,16 @@ class Outgoing:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self.dialect: Dialect | None = None
+        self._typed = True
         self._held: Stamped | None = None
         self._pieces: list[str] = []
         self._size = 0
         writer.on_drained = self.flush
+
+    def speak(self, dialect: Dialect) -> None:
+        """Use a dialect from now on."""
+        self.dialect = dialect
+        self._typed = dialect is cast("Any", typed)
 
     def send(self, value: Mapping[str, Any]) -> None:
         """Send a reply; what was told before goes before it."""
@@ -70,7 +76,8 @@ class Outgoing:
             return
         if self._held is not None:
             self.flush()
-        self._put(self._line(stamped), soon=field is not None)
+        line = stamped.line if self._typed else self._line(stamped)
+        self._put(line, soon=field is not None)
 
     def _hold(self, stamped: Stamped, field: str) -> None:
         if self._held is not None and not _joins(self._held, stamped):
@@ -92,7 +99,7 @@ class Outgoing:
         self._put(self._line(Stamped(joined, held.seq, held.turn_id)), soon=True)
 
     def _line(self, stamped: Stamped) -> bytes:
-        if self.dialect is None or self.dialect is cast("Any", typed):
+        if self._typed or self.dialect is None:
             return stamped.line
         tag, fields = stamped.event.tag, stamped.fields
         if tag == ASKS:
@@ -222,7 +229,7 @@ class RpcFrontend:
         assert self._out is not None
         if self._out.dialect is None:
             module: ModuleType = jsonrpc if jsonrpc.recognises(raw) else typed
-            self._out.dialect = cast("Dialect", module)
+            self._out.speak(cast("Dialect", module))
 
     @property
     def _dialect(self) -> Dialect:

@@ -88,6 +88,10 @@ class Writer:
         """
         if self._broken or self._finishing:
             raise LinkClosedError("the peer is gone")
+        if soon and self._queue and self._bounds.frames is None and self._bounds.bytes is None:
+            self._queue.append(data)  # the writer is awake already
+            self.pending_bytes += len(data)
+            return
         rest: bytes | memoryview = data
         if not soon and not self._queue and not self._writing:
             written = self._write_now(data)
