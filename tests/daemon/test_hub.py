@@ -57,6 +57,7 @@ def test_what_is_kept_is_given_again_or_the_gap_is_told(count: int, since: int) 
     """After any number: exactly the later events, or None when some of them are gone or were never there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "KEPT_EVENTS", 10)
+        patch.setattr(module, "BATCH", 1)
         hub = Hub()
         for number in range(count):
             hub.emit(TextDelta(delta=str(number)))
