@@ -49,6 +49,7 @@ class Daemon:
         self.stderr = b""
         self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._next_id = 0
+        self._killed = False
         self._threads = [
             threading.Thread(target=self._read_stdout, daemon=True),
             threading.Thread(target=self._read_stderr, daemon=True),
@@ -59,6 +60,8 @@ class Daemon:
     def _read_stdout(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            if self._killed and not line.endswith(b"\n"):
+                break  # cut by our own kill
             self._inbox.put(json.loads(line))
         self._inbox.put(None)
 
@@ -163,6 +166,7 @@ class Daemon:
 
     def kill(self) -> None:
         """``kill -9``, now."""
+        self._killed = True
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(PATIENCE)
 
@@ -171,6 +175,7 @@ class Daemon:
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         if self.process.poll() is None:
+            self._killed = True
             self.process.kill()
         self.process.wait(PATIENCE)
         for thread in self._threads:
