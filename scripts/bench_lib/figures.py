@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 from typing import Final
 
 MISSES: Final = "MISSES"
@@ -36,6 +36,11 @@ class Line:
             self.verdict,
             self.value,
         )
+
+
+def quiet(figures: Sequence[float]) -> float:
+    """The lower quartile: of a stretch of time, the part in which the machine did nothing else."""
+    return quantiles(figures)[0]
 
 
 def spread(seconds: Sequence[float]) -> str:

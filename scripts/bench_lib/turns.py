@@ -8,7 +8,7 @@ from typing import Final
 
 from scripts.bench_lib.bench import Bench
 from scripts.bench_lib.daemon import Daemon, Spent, cpu_of
-from scripts.bench_lib.figures import Line, ms, ratio, spread
+from scripts.bench_lib.figures import Line, ms, quiet, ratio, spread
 
 PROMPTS: Final = 40
 DELTAS: Final = 20_000
@@ -85,7 +85,7 @@ def steps(bench: Bench) -> list[Line]:
             spent, walls = _run_steps(bench, tool)
             taken += walls
             cpu.append(spent / STEPS)
-            flat.append(median(walls[-ENDS:]) / median(walls[:ENDS]))
+            flat.append(quiet(walls[-ENDS:]) / quiet(walls[:ENDS]))
         lines += [
             Line(f"a step with {tool}", median(taken) * 1000, "ms", must, aim, f"{spread(taken)}; cpu {ms(cpu)}"),
             Line(f"the same, flat over {STEPS:,}", median(flat), "x, last to first 100", 1.3, 1.15),
