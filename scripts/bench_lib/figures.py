@@ -57,7 +57,8 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def ms(seconds: Iterable[float]) -> str:
     """The median in milliseconds."""
-    return f"{median(seconds) * 1000:.3g} ms"
+    value = median(seconds) * 1000
+    return f"{value:.3g} ms" if value < 1000 else f"{value:,.0f} ms"
 
 
 def table(lines: Sequence[Line]) -> str:
