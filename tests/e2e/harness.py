@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +51,8 @@ class Daemon:
         self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._next_id = 0
         self._killed = False
+        self._answered = threading.Condition()
+        self._answers: dict[str | float | None, float] = {}
         self._threads = [
             threading.Thread(target=self._read_stdout, daemon=True),
             threading.Thread(target=self._read_stderr, daemon=True),
@@ -62,7 +65,12 @@ class Daemon:
         for line in self.process.stdout:
             if self._killed and not line.endswith(b"\n"):
                 break  # cut by our own kill
-            self._inbox.put(json.loads(line))
+            frame = json.loads(line)
+            self._inbox.put(frame)
+            if frame.get("type") == "response":
+                with self._answered:
+                    self._answers[frame.get("id")] = time.monotonic()
+                    self._answered.notify_all()
         self._inbox.put(None)
 
     def _read_stderr(self) -> None:
@@ -113,6 +121,16 @@ class Daemon:
     def reply(self, id: str | float, patience: float = PATIENCE) -> dict[str, Any]:
         """The reply to a command."""
         return self.wait_for(lambda f: f.get("type") == "response" and f.get("id") == id, patience)
+
+    def seconds_to_reply(self, type: str, **fields: Any) -> float:
+        """Send a command; how long until its reply was read, whatever else is still unread in the inbox."""
+        began = time.monotonic()
+        line_id = self.send(type, **fields)
+        with self._answered:
+            assert self._answered.wait_for(lambda: line_id in self._answers, PATIENCE), (
+                f"no reply to {type}: {self.tail()}"
+            )
+            return self._answers[line_id] - began
 
     def call(self, type: str, **fields: Any) -> dict[str, Any]:
         """Send a command and give its ``data``; fails when it was refused."""
