@@ -54,6 +54,7 @@ PURE = (
     "zutd.sessions.tree",
     "zutd.models.retry",
     "zutd.models.sse",
+    "zutd.models.rechunk",
     "zutd.agent.turn",
     "zutd.agent.context",
     "zutd.extensions.registry",

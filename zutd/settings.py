@@ -75,10 +75,14 @@ class Settings:
     log_level: str = "warning"
 
     @property
-    def is_plain(self) -> bool:
-        """Whether nothing is wished for that might not be there: no model, no session, no choice of tools."""
-        wishes = (self.provider, self.model, self.base_url, self.continue_newest, self.resume, self.session_path)
-        return not any(wishes) and self.tools is None and not self.environ.get("ZUTD_SCRIPT")
+    def names_a_model(self) -> bool:
+        """Whether someone other than the scripted model is, or may be, to answer."""
+        return any((self.provider, self.model, self.base_url, self.environ.get("ZUTD_SCRIPT")))
+
+    @property
+    def needs_a_look(self) -> bool:
+        """Whether a session or a choice of tools is wished for, which only the loaded daemon can tell to be there."""
+        return any((self.continue_newest, self.resume, self.session_path)) or self.tools is not None
 
 
 def _is_text(value: Any) -> bool:

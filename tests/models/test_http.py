@@ -93,6 +93,35 @@ def test_any_pieces_make_the_same_bytes(write: int) -> None:
     assert one.rstrip() == two.rstrip()  # what follows the end mark may come too late to be read
 
 
+class Fed(Bytes):
+    """Counts how often it is fed."""
+
+    feedings = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Count."""
+        self.feedings += 1
+        super().feed(chunk)
+
+
+def test_chunks_that_come_together_are_fed_together() -> None:
+    """A thousand chunks of one send come in a few feedings: the HTTP library is still one that we can help."""
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(data), data) for data in [b"data: x\n\n"] * 1000 + [b"[DONE]"])
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    def serve(listening: socket.socket) -> None:
+        with listening.accept()[0] as connection:
+            connection.recv(65536)
+            connection.sendall(head + chunks + b"0\r\n\r\n")
+
+    reader = Fed()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, args=(listening,)).start()
+        trio.run(post, endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}/v1"), reader)
+    assert reader.data.count(b"data: x") == 1000
+    assert reader.feedings < 100
+
+
 def test_nobody_there() -> None:
     """A port without a server is a matter of the network, and the message names the place and the cause."""
     with socket.create_server(("127.0.0.1", 0)) as free:

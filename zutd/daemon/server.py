@@ -69,6 +69,7 @@ class Server:
         self.log = log
         self.hub = Hub()
         self.capabilities: set[str] = set()
+        self._names = ("scripted", "scripted")
         self._planned = (new_uuid(), datetime.now(UTC))
         self._runtime: Runtime | None = None
         self._stop = trio.Event()
@@ -80,8 +81,12 @@ class Server:
     def make(cls, settings: Settings, log: Log) -> Self:
         """A server for these settings. Raises CannotStartError when they name a model or session that is not there."""
         server = cls(settings, log)
-        if not settings.is_plain:
+        if settings.needs_a_look:
             _ = server.runtime
+        elif settings.names_a_model:
+            from zutd.daemon.choice import first_choice
+
+            server._names = first_choice(settings, log)
         return server
 
     @property
@@ -102,14 +107,12 @@ class Server:
 
     def names(self) -> tuple[str, str]:
         """Provider and model in use; without any wish it is the scripted one."""
-        if self._runtime is None and self.settings.is_plain:
-            return "scripted", "scripted"
-        return self.runtime.models.names()
+        return self._names if self._runtime is None else self._runtime.models.names()
 
     def session_info(self) -> SessionInfo:
         """The active branch; a new session has its name before it has a file."""
-        if self._runtime is not None or not self.settings.is_plain:
-            return self.runtime.session.info
+        if self._runtime is not None:
+            return self._runtime.session.info
         session_id, started = self._planned
         path = ""
         if self.settings.persist:

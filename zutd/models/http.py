@@ -21,6 +21,7 @@ import trio
 from zutd import __version__
 from zutd.models import failures
 from zutd.models.base import ErrorKind, ModelError
+from zutd.models.network import Network
 
 if TYPE_CHECKING:
     import httpx
@@ -141,6 +142,7 @@ class HttpClient:
             )
         except (ImportError, ValueError) as exc:
             raise ModelError(ErrorKind.REQUEST, f"the proxy of the environment cannot be used: {exc}") from exc
+        _join_chunks(client)
         return client
 
     async def _exchange(self, body: bytes, reader: Reader) -> None:
@@ -187,6 +189,14 @@ class HttpClient:
     def _where(self) -> str:
         """Name the provider and the host, without what else a URL may hold."""
         return f"{self._endpoint.provider} ({_host(self._endpoint.url)})"
+
+
+def _join_chunks(client: Any) -> None:
+    """Put our network before the client's. It takes one where a pool is made, but makes the pools itself."""
+    for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 - see above
+        pool: Any = getattr(transport, "_pool", None)
+        if hasattr(pool, "_network_backend"):
+            pool._network_backend = Network(pool._network_backend)  # noqa: SLF001 - see above
 
 
 def load() -> Any:
