@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from zutd.cli.errors import UsageError
+from zutd.cli.errors import UsageError, near
 from zutd.paths import zut_home
 
 SCOPES: Final = ("global", "project")
@@ -164,7 +164,7 @@ def find_command(name: str) -> Command:
         if command.name == ALIASES.get(name, name):
             return command
     known = [command.name for command in COMMANDS]
-    raise UsageError(f"there is no command 'ext {name}'{_near(name, known)}; there are: {', '.join(known)}")
+    raise UsageError(f"there is no command 'ext {name}'{near(name, known)}; there are: {', '.join(known)}")
 
 
 def read_options(command: Command, words: Sequence[str]) -> Given:
@@ -187,7 +187,7 @@ def _take(command: Command, word: str, rest: Iterator[str], values: dict[str, li
     option = next((option for option in command.options if name in option.names), None)
     if option is None:
         known = [name for option in command.options for name in option.names]
-        raise UsageError(f"ext {command.name} has no option {name}{_near(name, known)}; it has: {', '.join(known)}")
+        raise UsageError(f"ext {command.name} has no option {name}{near(name, known)}; it has: {', '.join(known)}")
     if not option.value:
         if equals:
             raise UsageError(f"{name} takes no value")
@@ -216,13 +216,6 @@ def _operand(command: Command, operands: list[str]) -> str:
         hint = "; zutd ext list shows them" if wanted == "NAME" else ""
         raise UsageError(f"ext {command.name} needs a {wanted.lower()}: {command.usage}{hint}")
     return operands[0] if operands else ""
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 # --- help ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from zutd.cli.errors import UsageError
+from zutd.cli.errors import UsageError, near
 from zutd.cli.ext_options import JSON, Option
 from zutd.paths import zut_home
 
@@ -128,7 +128,7 @@ def find_command(name: str) -> SessionCommand:
         if command.name == ALIASES.get(name, name):
             return command
     known = [command.name for command in COMMANDS]
-    raise UsageError(f"there is no command 'session {name}'{_near(name, known)}; there are: {', '.join(known)}")
+    raise UsageError(f"there is no command 'session {name}'{near(name, known)}; there are: {', '.join(known)}")
 
 
 def read_options(command: SessionCommand, words: Sequence[str]) -> Given:
@@ -159,7 +159,7 @@ def _take(command: SessionCommand, word: str, rest: Iterator[str]) -> tuple[str,
     option = next((option for option in command.options if name in option.names), None)
     if option is None:
         known = [name for option in command.options for name in option.names]
-        raise UsageError(f"session {command.name} has no option {name}{_near(name, known)}; it has: {', '.join(known)}")
+        raise UsageError(f"session {command.name} has no option {name}{near(name, known)}; it has: {', '.join(known)}")
     if not option.value:
         if equals:
             raise UsageError(f"{name} takes no value")
@@ -171,13 +171,6 @@ def _take(command: SessionCommand, word: str, rest: Iterator[str]) -> tuple[str,
     if option.choices and given not in option.choices:
         raise UsageError(f"{name} {given!r} is not possible{there_is}")
     return option.key, given
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 # --- help ------------------------------------------------------------------------------------------------------------

@@ -38,16 +38,7 @@ class AnthropicModel:
             headers["x-api-key"] = server.api_key
         self._server = server
         self._prefix = Prefix()
-        self._http = HttpClient(
-            Endpoint(
-                provider=server.provider,
-                url=messages_url(server.base_url),
-                headers=headers,
-                secret=server.api_key or "",
-                idle=server.idle,
-                insecure=server.insecure,
-            )
-        )
+        self._http = HttpClient(Endpoint.at(server, messages_url(server.base_url), headers))
 
     async def stream(self, request: Request, sink: Sink) -> Answer:
         """Ask once. See :meth:`zutd.models.base.Model.stream`."""

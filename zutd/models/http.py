@@ -12,7 +12,7 @@ import enum
 import math
 import time
 from collections.abc import AsyncIterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 from urllib.parse import urlsplit
 
 import attrs
@@ -87,6 +87,18 @@ class Endpoint:
     secret: str = attrs.field(default="", repr=False)
     idle: float = IDLE_SECONDS
     insecure: bool = False
+
+    @classmethod
+    def at(cls, server: Server, url: str, headers: Mapping[str, str]) -> Self:
+        """Where a wire asks a server: the wire knows the URL and the headers, the server the rest."""
+        return cls(
+            provider=server.provider,
+            url=url,
+            headers=headers,
+            secret=server.api_key or "",
+            idle=server.idle,
+            insecure=server.insecure,
+        )
 
 
 class HttpClient:

@@ -33,16 +33,7 @@ class OpenAIChatModel:
         self._server = server
         self._quirks = quirks
         self._prefix = Prefix()
-        self._http = HttpClient(
-            Endpoint(
-                provider=server.provider,
-                url=completions_url(server.base_url),
-                headers=headers,
-                secret=server.api_key or "",
-                idle=server.idle,
-                insecure=server.insecure,
-            )
-        )
+        self._http = HttpClient(Endpoint.at(server, completions_url(server.base_url), headers))
 
     async def stream(self, request: Request, sink: Sink) -> Answer:
         """Ask once. See :meth:`zutd.models.base.Model.stream`."""
