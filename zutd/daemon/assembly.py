@@ -6,11 +6,12 @@ Apart from :mod:`zutd.daemon.server` because everything heavy is imported here, 
 from datetime import datetime
 from pathlib import Path
 
+from zutd.daemon.choice import chosen_models
 from zutd.daemon.hub import Hub
+from zutd.daemon.models import ModelSwitch
 from zutd.daemon.runtime import Runtime, Shared
 from zutd.daemon.start import SESSION, USAGE, CannotStartError
 from zutd.log import Log
-from zutd.models.select import ModelChoiceError
 from zutd.processes.guardian import Guardian
 from zutd.sessions.errors import SessionError, SessionUnreadable
 from zutd.sessions.session import Session
@@ -19,15 +20,25 @@ from zutd.settings import Settings
 from zutd.tools.registry import UnknownToolError
 
 
-def assemble(settings: Settings, log: Log, hub: Hub, capabilities: set[str], planned: tuple[str, datetime]) -> Runtime:
-    """Make the runtime. ``planned`` is the id and start of a new session. Raises :class:`CannotStartError`."""
+def assemble(
+    settings: Settings,
+    log: Log,
+    hub: Hub,
+    capabilities: set[str],
+    planned: tuple[str, datetime],
+    models: ModelSwitch | None,
+) -> Runtime:
+    """Make the runtime. ``planned`` is the id and start of a new session, ``models`` what has been chosen already.
+
+    Raises :class:`CannotStartError`.
+    """
     store = Store(Path(settings.home))
     try:
         session = open_session(settings, store, planned)
-        runtime = Runtime(settings, session, store, Shared(Guardian(warn=log.warning), log, hub, capabilities))
-        runtime.models.names()
+        models = models or chosen_models(settings, log)
+        runtime = Runtime(settings, session, store, Shared(Guardian(warn=log.warning), log, hub, capabilities, models))
         runtime.adopt_choice()
-    except (ModelChoiceError, UnknownToolError) as exc:
+    except UnknownToolError as exc:
         raise CannotStartError(str(exc), USAGE) from None
     except SessionError as exc:
         raise CannotStartError(str(exc), SESSION) from None

@@ -84,6 +84,7 @@ class Shared:
     log: Log
     hub: Hub
     capabilities: set[str]
+    models: ModelSwitch
 
 
 class Runtime:
@@ -93,10 +94,10 @@ class Runtime:
         self.settings = settings
         self.store = store
         self.session = session
-        self.log = log = shared.log
+        self.log = shared.log
         self.hub = shared.hub
         self._guardian = guardian = shared.guardian
-        self.models = ModelSwitch(settings, lambda text: log.warning("model", problem=text))
+        self.models = shared.models
         self.journal = SessionJournal(lambda: self.session)
         self.queue = PromptQueue()
         self._preparation = Preparation()

@@ -20,6 +20,7 @@ from zutd.sessions.names import directory_name, file_name, sessions_root
 from zutd.settings import Settings
 
 if TYPE_CHECKING:
+    from zutd.daemon.models import ModelSwitch
     from zutd.daemon.runtime import Runtime
 
 SHUTDOWN_LIMIT: Final = 5.0
@@ -69,7 +70,7 @@ class Server:
         self.log = log
         self.hub = Hub()
         self.capabilities: set[str] = set()
-        self._names = ("scripted", "scripted")
+        self._models: ModelSwitch | None = None
         self._planned = (new_uuid(), datetime.now(UTC))
         self._runtime: Runtime | None = None
         self._stop = trio.Event()
@@ -84,9 +85,9 @@ class Server:
         if settings.needs_a_look:
             _ = server.runtime
         elif settings.names_a_model:
-            from zutd.daemon.choice import first_choice
+            from zutd.daemon.choice import chosen_models
 
-            server._names = first_choice(settings, log)
+            server._models = chosen_models(settings, log)
         return server
 
     @property
@@ -95,7 +96,7 @@ class Server:
         if self._runtime is None:
             from zutd.daemon.assembly import assemble
 
-            self._runtime = assemble(self.settings, self.log, self.hub, self.capabilities, self._planned)
+            self._runtime = assemble(self.settings, self.log, self.hub, self.capabilities, self._planned, self._models)
         return self._runtime
 
     # --- what greetings need (greeting.Reception)
@@ -107,7 +108,8 @@ class Server:
 
     def names(self) -> tuple[str, str]:
         """Provider and model in use; without any wish it is the scripted one."""
-        return self._names if self._runtime is None else self._runtime.models.names()
+        models = self._models if self._runtime is None else self._runtime.models
+        return models.names() if models is not None else ("scripted", "scripted")
 
     def session_info(self) -> SessionInfo:
         """The active branch; a new session has its name before it has a file."""
