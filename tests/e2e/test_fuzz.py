@@ -132,14 +132,25 @@ def test_every_command_with_a_broken_field_is_refused(tmp_path: Path) -> None:
 OTHERS: list[Any] = [[], {"a": 1}, None, True]
 
 
-def golden_lines() -> list[dict[str, Any]]:
-    """What frontends say in the golden conversations, typed lines only."""
+def golden_lines(way: str = "to", peer: str = "daemon") -> list[dict[str, Any]]:
+    """What is said in the golden conversations, typed lines only: by frontends, or from or to someone else."""
     found = []
     for path in sorted((ROOT / "protocol" / "golden").glob("*.jsonl")):
         for text in path.read_text("utf-8").split("\n")[:-1]:
             entry = json.loads(text)
-            if entry.get("to") == "daemon" and "type" in entry.get("line", {}):
+            if entry.get(way) == peer and "type" in entry.get("line", {}):
                 found.append(entry["line"])
+    return found
+
+
+def varied(whole: dict[str, Any]) -> list[bytes]:
+    """A frame with each of its fields removed, of other types, and said twice."""
+    found = []
+    for key in whole:
+        rest = {other: value for other, value in whole.items() if other != key}
+        found.append(json.dumps(rest).encode())
+        found += [json.dumps({**rest, key: value}).encode() for value in OTHERS]
+        found.append(json.dumps(whole).encode()[:-1] + b"," + json.dumps({key: whole[key]}).encode()[1:])
     return found
 
 
@@ -148,11 +159,7 @@ def test_golden_frames_with_a_changed_field(tmp_path: Path) -> None:
     sent: list[bytes] = []
     for line in golden_lines():
         whole = {**line, "when": "never"} if line["type"] in STARTERS else line  # so that nothing starts
-        for key in whole:
-            rest = {other: value for other, value in whole.items() if other != key}
-            sent.append(json.dumps(rest).encode())
-            sent += [json.dumps({**rest, key: value}).encode() for value in OTHERS]
-            sent.append(json.dumps(whole).encode()[:-1] + b"," + json.dumps({key: whole[key]}).encode()[1:])
+        sent += varied(whole)
     kept = [one for one in sent if not any(b'"%s"' % name.encode() in one for name in ("shutdown", *SLOW))]
     with Checked(tmp_path) as daemon:
         daemon.call("ping")
@@ -320,6 +327,25 @@ def test_an_extensions_garbage_is_told_and_survived(tmp_path: Path) -> None:
         view = daemon.call("get_extensions")["extensions"][0]
         assert (view["state"], view["restarts"]) == ("ready", 0)
         assert len(view["warnings"]) <= 100
+        assert daemon.call("ping") == {"pong": True}
+        assert daemon.finish() == 0
+        assert daemon.stderr == b""
+
+
+def test_golden_frames_of_an_extension_with_a_changed_field(tmp_path: Path) -> None:
+    """Each that is no frame any more counts as one bad line; extension and daemon go on working."""
+    lines = [line for frame in golden_lines("from", "extension") for line in varied(frame) if not is_frame(line)]
+    assert 100 < len(lines) < 1000
+    directory = write_extension(tmp_path / "x", "replay", REPLAY)
+    (directory / "lines").write_bytes(b"\n".join([*lines, b""]))
+    with Checked(tmp_path, "-e", str(directory)) as daemon:
+        daemon.ready("replay")
+        assert daemon.call("invoke_command", name="go")["display"] == "go"
+        assert daemon.call("invoke_command", name="still-here")["display"] == "still-here"
+        errors = of(daemon.frames, "ext_error")
+        assert len(errors) == 20 + 1  # the first twenty, and the hundredth
+        assert "100 lines so far" in errors[-1]["message"]
+        assert daemon.call("get_extensions")["extensions"][0]["restarts"] == 0
         assert daemon.call("ping") == {"pong": True}
         assert daemon.finish() == 0
         assert daemon.stderr == b""
