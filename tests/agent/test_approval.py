@@ -59,7 +59,7 @@ def test_reading_garbage_remembers_nothing_it_should_not(value: object) -> None:
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=300), max_size=4))
-def test_a_preview_is_short(args: dict[str, str]) -> None:
+def test_c10_a_preview_is_short(args: dict[str, str]) -> None:
     """A preview fits its line, whatever the arguments; equal arguments have equal digests."""
     assert len(preview(args).encode()) <= PREVIEW
     assert digest(args) == digest(dict(reversed(args.items())))

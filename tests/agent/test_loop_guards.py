@@ -35,7 +35,7 @@ def test_a_blocked_step_ends_the_turn_as_blocked() -> None:
     assert [row.kind for row in world.journal.rows] == ["message", "record"]
 
 
-def test_a_blocked_call_is_answered_with_the_reason() -> None:
+def test_c2_a_blocked_call_is_answered_with_the_reason() -> None:
     """The tool does not run, the model reads why, the decision is on record."""
     world = World(says(call("a")), says("I see."), tools=[tool()])
     world.guards.call = lambda _, args: CallVerdict(
@@ -47,7 +47,7 @@ def test_a_blocked_call_is_answered_with_the_reason() -> None:
     assert [row.kind for row in world.journal.rows].count("record") == 1
 
 
-def test_rewritten_arguments_run_and_are_told_while_the_transcript_keeps_the_models() -> None:
+def test_c1_rewritten_arguments_run_while_the_transcript_keeps_the_models() -> None:
     """What runs is what the guard left, everyone can see who changed it, the row has what the model wrote."""
     ran: list[Any] = []
 

@@ -97,7 +97,7 @@ def test_a_state_that_is_too_large_is_not_kept_but_the_result_is() -> None:
     assert warning[1].startswith(UNCHANGED)
 
 
-def test_a_state_that_cannot_be_written_makes_an_error_of_the_result() -> None:
+def test_c4_a_state_that_cannot_be_written_makes_an_error_of_the_result() -> None:
     """The transcript never claims a state that was not saved."""
     world = World(says(call("a")), says("Done."), tools=[tool(details={"n": 1}, extension="ext")])
     world.journal.refuse = lambda write: write == 3

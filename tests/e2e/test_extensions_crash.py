@@ -116,7 +116,7 @@ def test_no_restart_when_the_manifest_says_so(tmp_path: Path) -> None:
         assert (shown["state"], shown["restarts"], shown["pid"]) == ("gone", 0, 0)
 
 
-def test_chrome_goes_with_its_owner(tmp_path: Path) -> None:
+def test_r6_chrome_goes_with_its_owner(tmp_path: Path) -> None:
     """Status, widgets, notes and panels of an extension that died are gone from the state, others' stay."""
     show = """
 def ready(frame):

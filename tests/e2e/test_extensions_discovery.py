@@ -219,7 +219,7 @@ SECRETS = {
 }  # fmt: skip
 
 
-def test_u8_environment_without_secrets(places: Places) -> None:
+def test_b6_environment_without_secrets(places: Places) -> None:
     """A child gets the host's environment without secrets, but for those its manifest asks for; never the token."""
     plain = installed(places.home, "plain", ENVIRONMENT, args=["--mode", "a b", "$HOME"])
     asks = installed(places.home, "asks", ENVIRONMENT, host_env=["GITHUB_TOKEN", "ZUTD_RPC_TOKEN", "NOT_THERE"])
@@ -282,7 +282,7 @@ def test_unknown_manifest_fields_are_named(places: Places) -> None:
         ]
 
 
-def test_theme_only(places: Places) -> None:
+def test_m6_theme_only(places: Places) -> None:
     """An extension without a program runs nothing and is no error."""
     directory = places.home / "extensions" / "dark"
     directory.mkdir(parents=True)

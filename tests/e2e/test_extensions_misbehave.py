@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_five_megabytes_of_stderr(home: Path) -> None:
+def test_b7_five_megabytes_of_stderr(home: Path) -> None:
     """Stderr is always read, before hello and during a call; the log is bounded, private and keeps the newest."""
     body = r"""
 def flood():

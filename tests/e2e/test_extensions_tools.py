@@ -206,7 +206,7 @@ serve(tool("loader"), tool("late", deferred=True), tool("never", deferred=True),
 """
 
 
-def test_v2_deferred_tools(tmp_path: Path) -> None:
+def test_v2_s7_deferred_tools(tmp_path: Path) -> None:
     """A deferred tool is offered to the model after a result activated it, on this branch, also after a restart."""
     installed(tmp_path, "lazy", DEFERRED)
 

@@ -84,7 +84,7 @@ def test_p1_widget_position(tmp_path: Path, position: str | None) -> None:
     assert [(w["id"], w["position"]) for w in state["widgets"]] == [("w", "above_input")]
 
 
-def test_k4_widgets_are_replaced_and_cleared(tmp_path: Path) -> None:
+def test_k4_r5_widgets_are_replaced_and_cleared(tmp_path: Path) -> None:
     """The same id replaces, ``widget_clear`` removes."""
     events, state = shown(
         tmp_path,
@@ -238,7 +238,7 @@ def test_m14_submit_without_the_capability(tmp_path: Path) -> None:
         assert any("submit_slash" in w for w in view(daemon, "sub")["warnings"])
 
 
-def test_submit_with_the_capability(tmp_path: Path) -> None:
+def test_m14_submit_with_the_capability(tmp_path: Path) -> None:
     """A frontend that declared ``submit`` gets it as a prompt, trimmed, literal, in the queue of the others."""
     installed(tmp_path, "sub", SUBMIT.replace("  say this  ", " /go on "))
     with Daemon(tmp_path) as daemon:
@@ -306,7 +306,7 @@ serve(ready=False, hello_ack=ready)
         assert [f["seq"] for f in daemon.frames[2:]] == [1, 2]
 
 
-def test_early_events_are_bounded(tmp_path: Path) -> None:
+def test_r3_early_events_are_bounded(tmp_path: Path) -> None:
     """256 events are kept for a frontend that says nothing; then the oldest goes, and is counted."""
     body = """
 def ready(frame):

@@ -192,7 +192,7 @@ def test_abort_does_not_wait_for_a_guard(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["null", "[1]", '"text"', "7", "true"])
-def test_rewrites_must_be_objects(tmp_path: Path, value: str) -> None:
+def test_c1_rewrites_must_be_objects(tmp_path: Path, value: str) -> None:
     """``modified_args`` that is no object changes nothing; anything but ``null`` is named as a mistake."""
     body = (
         "serve(subscribe(intercept=['tool_call']),"

@@ -28,7 +28,7 @@ for frame in frames():
 )
 
 
-def test_reload_runs_what_is_there_now(tmp_path: Path) -> None:
+def test_m21_r7_reload_runs_what_is_there_now(tmp_path: Path) -> None:
     """A changed program, a removed and a new directory take effect; the branch's state is replayed; nothing is left."""
     home = tmp_path / "home"
     installed = home / "extensions"

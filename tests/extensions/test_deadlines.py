@@ -66,7 +66,7 @@ async def late_answers_are_ignored(rig: Rig, count: int) -> None:
     assert len([w for w in warnings if "nobody waits for" in w]) == count
 
 
-def test_tool_deadline_of_sixty_seconds(tmp_path: Path) -> None:
+def test_u3_u6_tool_deadline_of_sixty_seconds(tmp_path: Path) -> None:
     """59 s are fine; at 60 s the call fails by name, is cancelled at the extension, and counted."""
 
     async def body(rig: Rig) -> None:

@@ -78,7 +78,7 @@ def test_the_first_message_brings_the_file_with_all_that_was_said_before(tmp_pat
     assert rows[1]["title"] == "t"
 
 
-def test_the_first_extension_state_brings_the_file_too(tmp_path: Path) -> None:
+def test_s2_the_first_extension_state_brings_the_file_too(tmp_path: Path) -> None:
     """A session with state and no messages is kept, and has its state when it is opened again."""
     session = new_session(tmp_path)
     session.add_state("todo", {"items": []})
@@ -257,7 +257,7 @@ def test_an_extension_never_sees_anothers_state(tmp_path: Path) -> None:
     assert [session.state(name) for name in ("a", "A", "", "b")] == [1, 2, 3, ABSENT]
 
 
-def test_a_cleared_state_stays_cleared(tmp_path: Path) -> None:
+def test_s1_a_cleared_state_stays_cleared(tmp_path: Path) -> None:
     """None clears it on this branch, for good; a fork before it has it still."""
     session = new_session(tmp_path)
     session.add_message(user("a"))
@@ -271,7 +271,7 @@ def test_a_cleared_state_stays_cleared(tmp_path: Path) -> None:
         assert opened.states() == {}
 
 
-def test_states_follow_forks_compactions_and_switches(tmp_path: Path) -> None:
+def test_s3_s4_states_follow_forks_compactions_and_switches(tmp_path: Path) -> None:
     """u1 s1 u2 s2: fork at 1 has s1; its own state is its own; a fork of the fork, a compaction and back again."""
     session = new_session(tmp_path)
     main = session.info.id

@@ -45,7 +45,7 @@ def answering(n: int, parent: int, **more: Any) -> bytes:
 # --- examples --------------------------------------------------------------------------------------------------------
 
 
-def test_a_fork_after_one_message_has_the_first_state() -> None:
+def test_s3_a_fork_after_one_message_has_the_first_state() -> None:
     """u1, s1, u2, s2: a fork at message 1 sees s1, one at message 2 sees s2, one at message 0 sees none."""
     tree = tree_of(root(), said(2, 1, "u1"), state(3, 2, "x", "s1"), said(4, 3, "u2"), state(5, 4, "x", "s2"))
 
@@ -147,7 +147,7 @@ def test_compaction_keeps_the_tail_and_deletes_nothing() -> None:
     assert texts(tree.context(tree.resolve(2, 7)).messages) == ["u1", "u2"]
 
 
-def test_activated_tools_survive_compaction() -> None:
+def test_s7_activated_tools_survive_compaction() -> None:
     """Tools that a dropped message activated are named by the compaction row; later ones are added, each once."""
     compaction = {"summary": "S", "first_kept": 4, "activated_tools": ["a", "b"]}
     tree = tree_of(
