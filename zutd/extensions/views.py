@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from zutd.extensions.extension import Extension
 from zutd.extensions.manifest import Found
 from zutd.extensions.registry import CommandClaim, Tables, ToolClaim
-from zutd.frames.client import ExtensionView, LatencyView
+from zutd.extensions.themes import themes_of
+from zutd.frames.client import ExtensionView, LatencyView, ThemeView
 
 
 def view_running(extension: Extension, tables: Tables) -> ExtensionView:
@@ -32,7 +33,14 @@ def view_running(extension: Extension, tables: Tables) -> ExtensionView:
         last_stderr=extension.diagnosis.last_stderr,
         log=extension.log_path,
         error=extension.error,
+        themes=_themes(extension.found),
     )
+
+
+def _themes(found: Found) -> tuple[ThemeView, ...]:
+    """The themes of one that counts. Read anew each time: a frontend that asks wants what is there now."""
+    themes = themes_of(found.directory, found.name) if found.state == "ok" else ()
+    return tuple(ThemeView(name=t.name, path=t.path, description=t.description) for t in themes)
 
 
 def _owned(claims: Iterable[tuple[str, CommandClaim | ToolClaim]], owner: str) -> tuple[str, ...]:
@@ -64,6 +72,7 @@ def view_found(found: Found, problem: str) -> ExtensionView:
         last_stderr=(),
         log="",
         error=problem or found.problem,
+        themes=_themes(found),
     )
 
 

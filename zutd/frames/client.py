@@ -114,6 +114,16 @@ class LatencyView:
 
 
 @frame
+class ThemeView:
+    """A theme that an extension brings: the file at ``path`` is the frontend's to read."""
+
+    tag: ClassVar[None] = None
+    name: str
+    path: str
+    description: str
+
+
+@frame
 class ExtensionView:
     """One extension: what it is, how it is, what it has registered, what went wrong.
 
@@ -143,6 +153,7 @@ class ExtensionView:
     last_stderr: tuple[str, ...]
     log: str
     error: str = ""
+    themes: tuple[ThemeView, ...] = ()
 
 
 @frame

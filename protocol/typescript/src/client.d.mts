@@ -913,6 +913,7 @@ export interface ExtensionView {
   last_stderr: string[];
   log: string;
   error?: string;
+  themes?: ThemeView[];
 }
 
 /** Milliseconds over the last 512 answers. */
@@ -920,6 +921,13 @@ export interface LatencyView {
   count: number;
   p50: number;
   p99: number;
+}
+
+/** A theme that an extension brings: the file at `path` is the frontend's to read. */
+export interface ThemeView {
+  name: string;
+  path: string;
+  description: string;
 }
 
 /** A status item that is up. */
