@@ -280,19 +280,3 @@ def test_unknown_manifest_fields_are_named(places: Places) -> None:
         assert view(daemon, "typo")["warnings"] == [
             "extension.json: unknown field 'on_timout' is ignored; did you mean 'on_timeout'?"
         ]
-
-
-def test_m6_theme_only(places: Places) -> None:
-    """An extension without a program runs nothing and is no error."""
-    directory = places.home / "extensions" / "dark"
-    directory.mkdir(parents=True)
-    (directory / "extension.json").write_text('{"name": "dark"}')
-    (directory / "theme.json").write_text("{}")
-    with places.daemon() as daemon:
-        daemon.prompt("hello")
-        shown = view(daemon, "dark")
-
-        assert (shown["state"], shown["pid"], shown.get("error", "")) == ("theme", 0, "")
-        assert not any(f["type"] == "ext_error" for f in daemon.frames)
-        assert not (places.home / "logs" / "ext-dark.log").exists()
-        assert alive(daemon.process.pid)

@@ -22,16 +22,13 @@ def find_all(given: Given) -> tuple[Found, ...]:
     return discover(given.explicit, search, with_empty=True, may_run=lambda found: is_trusted(found, consents))
 
 
-def fate(found: Found, consents: dict[str, str]) -> str:
+def fate(found: Found) -> str:
     """What would become of an extension: ok, theme, untrusted, disabled, shadowed, error."""
-    if found.state == "ok" and not is_trusted(found, consents):
-        return "untrusted"
     return "theme" if found.state == "ok" and found.theme_only else found.state
 
 
 def _list(given: Given) -> int:
-    consents = trusted(given.home)
-    rows = [(found, fate(found, consents)) for found in find_all(given)]
+    rows = [(found, fate(found)) for found in find_all(given)]
     if given.as_json:
         print(json.dumps([_as_json(found, state) for found, state in rows], indent=2))
         return 0

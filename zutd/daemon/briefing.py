@@ -12,7 +12,10 @@ Bundles = Callable[[], tuple[tuple[str, str, tuple[str, ...]], ...]]
 
 
 class Briefing:
-    """Made when it is first asked for, and again when the user trusts the project; the same text in between."""
+    """Made when it is first asked for, and again when the user trusts the project or extensions were started anew.
+
+    In between it is the same text, so that a provider's cache holds.
+    """
 
     def __init__(self, settings: Settings, bundles: Bundles) -> None:
         self._settings = settings
@@ -25,6 +28,10 @@ class Briefing:
     def trust(self) -> None:
         """The user trusts the project."""
         self._trusted = True
+        self.read_again()
+
+    def read_again(self) -> None:
+        """What was read may be another now: extensions bring skills, and take them away."""
         self._skills = self._instructions = self._text = None
 
     @property

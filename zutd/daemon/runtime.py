@@ -227,8 +227,14 @@ class Runtime:
             report = await self.host.reload()
         finally:
             self._reloading = False
+            self._read_again()
             self._greeted.set()
         return report
+
+    def _read_again(self) -> None:
+        """Other extensions may bring other skills."""
+        self.briefing.read_again()
+        self._tools = None
 
     async def reload_when_idle(self) -> None:
         """Start all extensions anew as soon as no turn runs."""
@@ -245,6 +251,7 @@ class Runtime:
                 now = await trio.to_thread.run_sync(signature, directory)
                 if is_program(now ^ before) and not self.busy:
                     self.host.roster.reload_one(name)
+                    self._read_again()
 
     def trust_project(self) -> None:
         """The user trusts this directory: its extensions, instructions and skills count from now on."""

@@ -65,6 +65,11 @@ class Found(NamedTuple):
         """Whether it has themes and no program."""
         return self.manifest is not None and not self.manifest.exec
 
+    @property
+    def harmless(self) -> bool:
+        """Whether nothing of it runs, and nothing of it is told to the model: then nobody need consent to it."""
+        return self.theme_only and self.manifest is not None and not self.manifest.skills
+
 
 def _string(value: Any) -> bool:
     return isinstance(value, str)
@@ -261,7 +266,7 @@ def discover(
         if owner is not None:
             settled.append(found._replace(state="shadowed", problem=f"{owner.directory} has the same name and wins"))
             continue
-        if found.state == "ok" and not found.theme_only and not may_run(found):
+        if found.state == "ok" and not found.harmless and not may_run(found):
             settled.append(found._replace(state="untrusted"))
             continue
         if found.state == "ok" or (found.state == "disabled" and found.source != "explicit"):

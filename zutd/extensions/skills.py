@@ -6,6 +6,7 @@ user's and the project's roots in order, then those of extensions by name.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -23,7 +24,10 @@ class SkillError(Exception):
 
 @attrs.frozen(kw_only=True)
 class Skill:
-    """One skill. ``directory`` is absolute; the model is not told of a hidden one, but may ask for it."""
+    """One skill. ``directory`` is absolute; the model is not told of a hidden one, but may ask for it.
+
+    What it may use (``allowed_tools``, ``permissions``) is its author's word: it is shown, and not enforced.
+    """
 
     name: str
     description: str
@@ -31,6 +35,14 @@ class Skill:
     body: str
     source: str
     hidden: bool = False
+    allowed_tools: str = ""
+    permissions: str = ""
+
+    @property
+    def limits(self) -> str:
+        """What the author says it may use, a line each; empty when nothing is said."""
+        said = (("Allowed tools", self.allowed_tools), ("Permissions", self.permissions))
+        return "\n".join(f"{label}: {value}" for label, value in said if value)
 
 
 @attrs.frozen(kw_only=True)
@@ -72,12 +84,14 @@ def find_skills(roots: Iterable[tuple[str, str]], bundles: Iterable[tuple[str, s
                 problems.append(f"skill: extension {extension}: {exc}")
                 continue
             for place in places:
-                _add(place, f"extension {extension}", found, problems)
+                _add(place, f"extension {extension}", found, problems, inside=directory)
     return Skills(by_name=dict(sorted(found.items())), problems=tuple(problems))
 
 
-def _add(directory: str, source: str, found: dict[str, Skill], problems: list[str]) -> None:
+def _add(directory: str, source: str, found: dict[str, Skill], problems: list[str], *, inside: str = "") -> None:
     try:
+        if inside:
+            _check_inside(os.path.join(directory, SKILL), inside)
         skill = read_skill(directory, source)
     except SkillError as exc:
         problems.append(f"skill: {exc}")
@@ -104,32 +118,29 @@ def _walk(root: str) -> Iterator[str]:
 
 
 def _bundled(directory: str, entry: str) -> Iterator[str]:
-    """Skill directories that a manifest's entry names; they must lie inside the extension, links followed."""
+    """Skill directories that a manifest's entry names: itself, or those of its direct children that have a SKILL.md."""
     entry = entry.strip()
     clean = os.path.normpath(entry) if entry else ""
     if not clean or os.path.isabs(entry) or clean in (".", "..") or clean.startswith(".." + os.sep):
         raise SkillError(f"the path {entry!r} must be a directory inside the extension")
-    root = os.path.realpath(directory)
-    place = os.path.realpath(os.path.join(directory, clean))
-    _inside(place, root, entry)
+    place = os.path.join(directory, clean)
+    _check_inside(place, directory)
     if os.path.isfile(os.path.join(place, SKILL)):
-        _inside(os.path.realpath(os.path.join(place, SKILL)), root, entry)
         yield place
         return
     try:
         names = sorted(os.listdir(place))
     except OSError:
         return
-    for name in names:
-        file = os.path.join(place, name, SKILL)
-        if os.path.isfile(file):
-            _inside(os.path.realpath(file), root, os.path.join(entry, name))
-            yield os.path.join(place, name)
+    children = (os.path.join(place, name) for name in names)
+    yield from (child for child in children if os.path.isfile(os.path.join(child, SKILL)))
 
 
-def _inside(path: str, root: str, entry: str) -> None:
-    if os.path.commonpath([path, root]) != root:
-        raise SkillError(f"the path {entry!r} leaves the extension's directory")
+def _check_inside(path: str, directory: str) -> None:
+    """Links followed, what an extension bundles lies inside it."""
+    root = os.path.realpath(directory)
+    if os.path.commonpath([os.path.realpath(path), root]) != root:
+        raise SkillError(f"the path {os.path.relpath(path, directory)!r} leaves the extension's directory")
 
 
 def read_skill(directory: str, source: str) -> Skill:
@@ -153,6 +164,8 @@ def read_skill(directory: str, source: str) -> Skill:
         body=body.strip(),
         source=source,
         hidden=fields.get("disable-model-invocation", "").lower() == "true",
+        allowed_tools=_listed(fields.get("allowed-tools", "")),
+        permissions=_listed(fields.get("permissions", "")),
     )
 
 
@@ -167,24 +180,45 @@ def parse(text: str) -> tuple[dict[str, str], str]:
     return {}, text
 
 
+_FOLDED: Final = frozenset({">", "|", ">-", "|-", ">+", "|+"})
+_MEMBER: Final = re.compile(r"[\w.-]+:(\s.*)?")
+
+
 def _fields(lines: Iterable[str]) -> dict[str, str]:
-    """``key: value`` lines; an indented line continues the value before it."""
-    fields: dict[str, str] = {}
+    """``key: value`` lines; an indented line, or an item of a list, continues the value before it."""
+    values: dict[str, tuple[str, list[str]]] = {}
     key = ""
     for line in lines:
-        if line[:1] in (" ", "\t") and key:
-            fields[key] = f"{fields[key]} {line.strip()}".strip()
+        if key and line.startswith((" ", "\t", "- ")):
+            values[key][1].append(line.strip())
             continue
         name, colon, value = line.partition(":")
         if colon and name.strip() and not line.startswith("#"):
             key = name.strip()
-            fields[key] = "" if value.strip() in (">", "|", ">-", "|-") else _unquoted(value.strip())
-    return fields
+            values[key] = (value.strip(), [])
+    return {name: _value(first, [line for line in more if line]) for name, (first, more) in values.items()}
+
+
+def _value(first: str, more: list[str]) -> str:
+    """A value of several lines as one: a list's items and a map's members with commas, a text's lines with spaces."""
+    if not first and more and all(line.startswith("- ") for line in more):
+        return ", ".join(_unquoted(line[2:].strip()) for line in more)
+    if not first and all(_MEMBER.fullmatch(line) for line in more):
+        return ", ".join(more)
+    beginning = [] if first in _FOLDED or not first else [_unquoted(first)]
+    return " ".join([*beginning, *more])
 
 
 def _unquoted(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1].replace('\\"', '"') if value[0] == '"' else value[1:-1].replace("''", "'")
+    return value
+
+
+def _listed(value: str) -> str:
+    """A list in brackets without them."""
+    if value.startswith("[") and value.endswith("]"):
+        return ", ".join(_unquoted(item.strip()) for item in value[1:-1].split(",") if item.strip())
     return value
 
 
@@ -205,5 +239,6 @@ def _short(directory: str) -> str:
 
 def expanded(skill: Skill, args: str) -> str:
     """The user message that ``/name args`` stands for."""
-    text = f"Use the skill {skill.name} (its directory is {skill.directory}):\n\n{skill.body}"
+    head = f"Use the skill {skill.name} (its directory is {skill.directory}):"
+    text = "\n\n".join(part for part in (head, skill.limits, skill.body) if part)
     return f"{text}\n\nArguments: {args.strip()}" if args.strip() else text

@@ -29,6 +29,11 @@ class Readable(Protocol):
         ...
 
     @property
+    def limits(self) -> str:
+        """What its author says it may use, a line each; empty for nothing."""
+        ...
+
+    @property
     def body(self) -> str:
         """Its text."""
         ...
@@ -65,5 +70,6 @@ class SkillTool:
             near = difflib.get_close_matches(wanted, skills, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(skills) or 'none'}"
             raise ToolError(f"there is no skill {wanted!r}{hint}")
-        text = f"Skill {skill.name}: {skill.description}\nDirectory: {skill.directory}\n\n{skill.body}"
+        lines = (f"Skill {skill.name}: {skill.description}", f"Directory: {skill.directory}", skill.limits)
+        text = "\n".join(line for line in lines if line) + f"\n\n{skill.body}"
         return text_output(text, details={"name": skill.name, "directory": skill.directory})
