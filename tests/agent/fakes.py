@@ -28,7 +28,7 @@ USED = Usage(input=10, output=5, reasoning=None, cache_read=0, cache_write=0, co
 
 @attrs.frozen
 class Row:
-    """Something was put on record; ``kind`` is message, state, record, usage, compaction."""
+    """Something was put on record; ``kind`` is message, state, record, compaction."""
 
     n: int
     kind: str
@@ -48,6 +48,7 @@ class FakeJournal:
         self.remembered_before: tuple[Message, ...] = ()
         self.summary = ""
         self.compacted_to = 0
+        self.used_before: Usage = NO_USAGE
 
     def _write(self, kind: str, value: Any) -> int:
         self._world.moment()
@@ -68,11 +69,6 @@ class FakeJournal:
         if len(repr(state)) > self.limit:
             raise StateRefusedError(f"the state of {extension} is too large")
         self._write("state", (extension, state))
-
-    def add_usage(self, turn: Usage) -> Usage:
-        """Append usage."""
-        self._write("usage", turn)
-        return turn
 
     def add_records(self, records: Sequence[Record]) -> None:
         """Append verdicts."""
@@ -99,8 +95,8 @@ class FakeJournal:
         return Remembered(summary=self.summary, messages=messages, rows=rows, activated_tools=frozenset(active))
 
     def total_usage(self) -> Usage:
-        """Nothing was used before."""
-        return NO_USAGE
+        """What the test says was used before."""
+        return self.used_before
 
     async def sync(self) -> None:
         """Wait a moment, as for a disk."""
@@ -210,7 +206,7 @@ class World:
         self.reported: list[BaseException] = []
         self.retry: Retry = DEFAULT
         self.max_steps = max_steps
-        self.runner = self._runner()
+        self.runner = self.make_runner()
 
     def moment(self) -> None:
         """A port was used: perhaps something happens now."""
@@ -219,8 +215,10 @@ class World:
         if happen is not None:
             happen()
 
-    def _runner(self) -> TurnRunner:
-        ports = Ports(
+    @property
+    def ports(self) -> Ports:
+        """Everything that the turn talks to."""
+        return Ports(
             journal=self.journal,
             guards=self.guards,
             around=self,
@@ -228,8 +226,15 @@ class World:
             compacted=lambda: self.log.append("compacted"),
             report=self._report,
         )
-        settings = LoopSettings(cwd=Path("/"), environment={}, max_steps=self.max_steps, retry=self.retry)
-        return TurnRunner(ports, settings)
+
+    @property
+    def settings(self) -> LoopSettings:
+        """What does not change."""
+        return LoopSettings(cwd=Path("/"), environment={}, max_steps=self.max_steps, retry=self.retry)
+
+    def make_runner(self) -> TurnRunner:
+        """A turn that has not begun."""
+        return TurnRunner(self.ports, self.settings)
 
     def _emit(self, event: Any) -> None:
         self.moment()
@@ -328,11 +333,13 @@ async def _stream(block: Block, sink: Sink, chunk: int) -> None:
             await trio.lowlevel.checkpoint()
 
 
-def fails(error: BaseException, text: str = "") -> Playing:
-    """Say something, then fail."""
+def fails(error: BaseException, text: str = "", usage: Usage | None = None) -> Playing:
+    """Say something, and what it has cost so far; then fail."""
 
     async def play(_: Request, sink: Sink) -> Answer:
         await trio.lowlevel.checkpoint()
+        if usage is not None:
+            sink.used(usage)
         if text:
             sink.started()
             sink.text(text)
@@ -341,10 +348,12 @@ def fails(error: BaseException, text: str = "") -> Playing:
     return play
 
 
-def hangs(world: Callable[[], World], text: str = "") -> Playing:
-    """Say something, then nothing more for ever."""
+def hangs(world: Callable[[], World], text: str = "", usage: Usage | None = None) -> Playing:
+    """Say something, and what it has cost so far; then nothing more for ever."""
 
     async def play(_: Request, sink: Sink) -> Answer:
+        if usage is not None:
+            sink.used(usage)
         if text:
             sink.started()
             sink.text(text)

@@ -131,6 +131,8 @@ def test_the_providers_count_is_believed_and_what_came_since_is_estimated() -> N
     assert context_tokens("", [answer]) == 1000
     assert context_tokens("", [answer, later]) == 1000 + message_tokens(later)
     assert context_tokens("sum " * 10, [later]) == message_tokens(later) + 10
+    half = evolve(said("assistant", Text(text="b"), usage=evolve(USED, input=3)), partial=True)
+    assert context_tokens("", [answer, half]) == 1000 + message_tokens(half), "half an answer was not counted whole"
 
 
 def test_a_count_from_before_the_compaction_does_not_count() -> None:
@@ -184,7 +186,7 @@ def test_a_full_window_is_compacted_before_the_step() -> None:
     assert kinds.index("compact_done") < kinds.index("turn_start")
     assert [event.reason for event in world.told(e.CompactStart)] == ["threshold"]
     assert kinds.count("text_delta") == 2, "the summary itself is not streamed as an answer"
-    assert world.runner.usage.input == 20
+    assert world.runner.meter.turn.input == 20
     assert world.log.index("compacted") < next(n for n, x in enumerate(world.log) if isinstance(x, e.TurnStart))
 
 

@@ -149,8 +149,8 @@ def test_usage_is_told_for_each_step_and_added_up() -> None:
     world = World(says(call("c1")), says("Seen."), tools=[tool()])
     world.run()
     told = world.told(e.UsageEvent)
-    assert [(event.input, event.cumulative.input) for event in told] == [(10, 10), (10, 20)]
-    assert world.runner.usage.cost_usd == 1.0
+    assert [(event.input, event.turn_usage.input) for event in told] == [(10, 10), (10, 20)]
+    assert world.runner.meter.turn.cost_usd == 1.0
 
 
 # --- retries ---------------------------------------------------------------------------------------------------------

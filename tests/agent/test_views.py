@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zutd.agent.prompt import IDENTITY, system_prompt
 from zutd.agent.stream import Stream
 from zutd.agent.views import image_size, row_id, usage_event, view_content, view_message
-from zutd.frames.blocks import Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
+from zutd.frames.blocks import Image, Message, Text, Thinking, ToolCall, ToolResult, Usage, add_usage
 from zutd.frames.client import ImageSize, ToolResultView
 
 
@@ -52,9 +52,10 @@ def test_a_message_is_named_after_its_row() -> None:
 def test_usage_counts_the_cached_part_of_a_prompt() -> None:
     """The measured prompt is all that was sent, cached or not."""
     step = Usage(input=60, output=5, reasoning=2, cache_read=40, cache_write=7, cost_usd=0.5)
-    event = usage_event(step, step)
+    event = usage_event(step, add_usage(step, step), add_usage(step, add_usage(step, step)))
     assert (event.cache_measured_prompt, event.cache_measured_read, event.reasoning) == (107, 40, 2)
-    assert event.cumulative.input == 60
+    assert (event.input, event.turn_usage.input, event.session_usage.input) == (60, 120, 180)
+    assert event.cumulative == event.session_usage
 
 
 def test_the_system_prompt_is_identity_additions_and_place() -> None:

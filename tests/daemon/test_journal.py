@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from zutd.agent.ports import JournalError, StateRefusedError
 from zutd.daemon.journal import SessionJournal
-from zutd.frames.blocks import NO_USAGE, Block, Message, Text, ToolCall, ToolResult, Usage
+from zutd.frames.blocks import NO_USAGE, Block, Message, Text, ToolCall, ToolResult, Usage, add_usage
+from zutd.frames.define import evolve
 from zutd.frames.verdicts import Record
 from zutd.sessions.session import STATE_LIMIT, Session
 from zutd.sessions.store import Store
@@ -63,7 +64,7 @@ class JournalMachine(RuleBasedStateMachine):
     def other_rows(self) -> None:
         """What is no message changes nothing of the context."""
         self.journal.add_state("ext", {"n": self.count})
-        self.journal.add_usage(USED)
+        self.journal.add_usage(USED, USED)
         self.journal.add_records([Record(extension="g", event="tool_call", decision="allow", latency_ms=1.0)])
         self.journal.add_value("plan", ["a"])
 
@@ -113,14 +114,21 @@ TestJournal = JournalMachine.TestCase
 TestJournal.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
-def test_usage_adds_up_over_turns() -> None:
-    """A checkpoint holds its turn and the whole; the next one goes on from there."""
+def test_usage_is_that_of_the_last_turn_and_of_the_whole() -> None:
+    """A checkpoint holds both; answers behind the last one belong to a turn that had no end, and count as well."""
     session = new_session()
     journal = SessionJournal(lambda: session)
-    assert journal.total_usage() == NO_USAGE
-    journal.add_usage(USED)
-    assert journal.add_usage(USED).input == 6
-    assert journal.total_usage().cost_usd == 0.5
+    assert journal.last_usage() == (NO_USAGE, NO_USAGE)
+    journal.add_usage(USED, add_usage(USED, USED))
+    assert journal.last_usage() == (USED, add_usage(USED, USED))
+    journal.add_message(message("user", Text(text="on")))
+    assert journal.last_usage()[0] == USED
+    cut = evolve(USED, input=100)
+    journal.add_message(evolve(message("assistant", Text(text="I")), usage=cut))
+    assert journal.last_usage() == (cut, add_usage(cut, add_usage(USED, USED)))
+    assert journal.total_usage().input == 106
+    session.fork(1)
+    assert journal.total_usage().input == 6, "another branch has not asked for the answer"
 
 
 def test_errors_come_in_the_agents_words(tmp_path: Path) -> None:

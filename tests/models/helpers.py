@@ -5,7 +5,7 @@ from typing import Any
 
 import trio
 
-from zutd.frames.blocks import Block, Image, Message, Role, Text, ToolCall, ToolResult
+from zutd.frames.blocks import Block, Image, Message, Role, Text, ToolCall, ToolResult, Usage
 from zutd.models.base import ErrorKind, ModelError, ModelInfo, Request, ToolSpec
 
 TIME = "2026-01-02T03:04:05Z"
@@ -17,6 +17,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.log: list[tuple[str, ...]] = []
+        self.usages: list[Usage] = []
 
     def started(self) -> None:
         """Remember it."""
@@ -41,6 +42,10 @@ class Heard:
     def call_ended(self, id: str) -> None:
         """Remember it."""
         self.log.append(("end", id))
+
+    def used(self, usage: Usage) -> None:
+        """Remember it."""
+        self.usages.append(usage)
 
     def joined(self, kind: str) -> str:
         """All deltas of one kind."""

@@ -81,6 +81,19 @@ def test_counts_are_assigned_and_a_zero_never_wins() -> None:
     assert (usage.input, usage.output, usage.cache_read, usage.reasoning) == (5, 9, 3, None)
 
 
+def test_what_was_used_is_known_when_the_stream_breaks() -> None:
+    """The start tells of the prompt, a delta of the output so far: both are told, priced, before the error."""
+    events = messages_events({"text": "x", "usage": {"input": 1000, "cache_read": 100}})
+    progress = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 50}}
+    heard = Heard()
+    reader = AnthropicReader(SERVER, info(), heard)
+    reader.feed(encode([*events[:3], progress, {"type": "error", "error": {"type": "overloaded_error"}}]))
+    with pytest.raises(ModelError):
+        reader.answer()
+    assert [(used.input, used.cache_read, used.output) for used in heard.usages] == [(1000, 100, 1), (1000, 100, 50)]
+    assert heard.usages[-1].cost_usd == pytest.approx(0.00151)
+
+
 def test_a_call_may_begin_without_input_or_bring_all_of_it() -> None:
     """Servers of this wire leave ``input`` out, or send the arguments with the start and no deltas."""
     events = messages_events({"calls": [{"name": "a"}]})

@@ -245,6 +245,7 @@ def test_an_error_inside_the_stream_ends_it(events: list[Any], kind: ErrorKind) 
             (10, 9, 7, 0, 0),
         ),
         ({"prompt_tokens": "many", "completion_tokens": -4}, (0, 0, None, 0, 0)),
+        ({"prompt_tokens": 3, "prompt_tokens_details": [7], "completion_tokens_details": "x"}, (3, 0, None, 0, 0)),
         ([], (0, 0, None, 0, 0)),
     ],
 )
@@ -265,6 +266,21 @@ def test_usage_is_read_in_all_its_forms(usage: Any, numbers: tuple[Any, ...]) ->
 def test_usage_counts_wherever_it_stands(event: Json) -> None:
     """In the chunk, in the choice, or in a provider's own field."""
     assert read([event, DONE])[0].usage.input == 3
+
+
+def test_what_was_used_is_known_when_the_stream_breaks() -> None:
+    """Counts that came before an error are told, priced; without any, nothing is."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 10}
+    for behind in ([], [{"error": {"message": "overloaded"}}]):
+        heard = Heard()
+        reader = OpenAIChatReader(SERVER, info(), heard)
+        reader.feed(encode([delta(content="x") | {"usage": usage}, *behind]))
+        with pytest.raises(ModelError):
+            reader.answer()
+        assert [(used.input, used.output, used.cost_usd) for used in heard.usages] == [(1000, 10, 0.0011)]
+    heard = Heard()
+    OpenAIChatReader(SERVER, info(), heard).feed(encode([delta(content="x")]))
+    assert heard.usages == []
 
 
 def test_text_may_come_in_parts() -> None:

@@ -71,7 +71,11 @@ def context_tokens(summary: str, messages: Sequence[Message]) -> int:
     """
     since = 0
     for message in reversed(messages):
-        if message.usage is not None and not _older_than_summary(summary, message.usage, messages):
+        if (
+            message.usage is not None
+            and not message.partial
+            and not _older_than_summary(summary, message.usage, messages)
+        ):
             return used_tokens(message.usage) + since
         since += message_tokens(message)
     return since + _bytes(summary) // BYTES_PER_TOKEN

@@ -16,6 +16,7 @@ from zutd.agent.compaction import is_due
 from zutd.agent.compactor import CompactionError, Compactor
 from zutd.agent.guardrails import MISSING, REPEATED, Repetition, says_nothing
 from zutd.agent.images import FEW, ImageLimits, bound_images
+from zutd.agent.meter import Meter
 from zutd.agent.ports import (
     Choice,
     Incoming,
@@ -27,7 +28,7 @@ from zutd.agent.ports import (
 from zutd.agent.stream import Stream
 from zutd.agent.structured import OutputSchema
 from zutd.agent.turn import ABORTED, SKIPPED, Phase, Turn
-from zutd.agent.views import row_id, usage_event, view_content, view_result_content
+from zutd.agent.views import row_id, view_content, view_result_content
 from zutd.frames.blocks import (
     NO_USAGE,
     Block,
@@ -37,8 +38,6 @@ from zutd.frames.blocks import (
     Text,
     ToolCall,
     ToolResult,
-    Usage,
-    add_usage,
     text_of,
 )
 from zutd.frames.define import ABSENT
@@ -97,13 +96,8 @@ class TurnRunner:
         self._notes: list[str] = []
         self._kept = 0
         self._opened = False
-        self._compactor = Compactor(ports.journal, ports.emit, settings.retry, ports.compacted)
-        self._usage: Usage = NO_USAGE
-
-    @property
-    def usage(self) -> Usage:
-        """What the turn has used so far, its compactions included."""
-        return add_usage(self._usage, self._compactor.usage)
+        self.meter = Meter(ports.journal.total_usage(), ports.emit)
+        self._compactor = Compactor(ports, settings.retry, self.meter)
 
     # --- from outside
 
@@ -172,7 +166,7 @@ class TurnRunner:
         """Stop before another step when the prompt has used what it may, or only repeats itself."""
         if self._turn.exhausted:
             self._stop_at(f"the limit of {self._settings.max_steps} steps is reached", "limit")
-        exceeded = self._settings.budget.exceeded(self.usage)
+        exceeded = self._settings.budget.exceeded(self.meter.turn)
         if exceeded:
             self._stop_at(exceeded, "limit")
         if self._runaway:
@@ -270,7 +264,8 @@ class TurnRunner:
 
     async def _ask_once(self, choice: Choice, hidden: str, sink: Callable[[], Stream]) -> Answer:
         request = self._request(choice, hidden)
-        return await ask(choice, request, sink, policy=self._settings.retry, emit=self._ports.emit)
+        policy, emit = self._settings.retry, self._ports.emit
+        return await ask(choice, request, sink, policy=policy, emit=emit, meter=self.meter)
 
     async def _compact_after(self, error: ModelError, choice: Choice) -> None:
         """The provider says that the request is too long. Raises a ModelError when compacting does not help."""
@@ -336,6 +331,7 @@ class TurnRunner:
             provider=self._choice.info.provider,
             model=self._choice.info.id,
             stop=stop,
+            usage=None if stream.usage == NO_USAGE else stream.usage,
             partial=True,
         )
         n = self._ports.journal.add_message(message)
@@ -364,8 +360,7 @@ class TurnRunner:
         n = ports.journal.add_message(message) if answer.content else 0
         self._stream = None
         self._notes.clear()
-        self._usage = add_usage(self._usage, answer.usage)
-        ports.emit(usage_event(answer.usage, add_usage(ports.journal.total_usage(), self.usage)))
+        self.meter.answered(answer.usage)
         if verdict_text is not None:
             self._show(verdict_text, message.time, n, held=held)
         self._silent = says_nothing(message)

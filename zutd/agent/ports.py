@@ -47,10 +47,6 @@ class Journal(Protocol):
         """Append an extension's state. Raises :class:`StateRefusedError` when it is too large."""
         ...
 
-    def add_usage(self, turn: Usage) -> Usage:
-        """Append a turn's usage; the session's total."""
-        ...
-
     def add_records(self, records: Sequence[Record]) -> None:
         """Append what interceptors decided."""
         ...
@@ -66,7 +62,7 @@ class Journal(Protocol):
         ...
 
     def total_usage(self) -> Usage:
-        """The session's usage so far."""
+        """The session's usage before the turn."""
         ...
 
     async def sync(self) -> None:

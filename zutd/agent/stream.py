@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from zutd.frames.blocks import Block, Text, Thinking
+from zutd.frames.blocks import NO_USAGE, Block, Text, Thinking, Usage
 from zutd.frames.events import (
     AssistantStart,
     TextDelta,
@@ -23,6 +23,7 @@ class Stream:
         self._text: list[str] = []
         self._blocks: list[Block] = []
         self.delivered = False
+        self.usage: Usage = NO_USAGE
 
     def started(self) -> None:
         """The provider begins to answer."""
@@ -52,6 +53,10 @@ class Stream:
     def call_ended(self, id: str) -> None:
         """A call is complete."""
         self._emit(ToolUseEnd(id=id))
+
+    def used(self, usage: Usage) -> None:
+        """What the answer has used so far."""
+        self.usage = usage
 
     def _close_text(self) -> None:
         if self._text:

@@ -1,6 +1,7 @@
 """What frontends see of messages and usage. Pure."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolResult, Usage
 from zutd.frames.client import ImageSize, MessageView, ToolResultView, UsageView, ViewBlock
@@ -69,9 +70,11 @@ def view_usage(usage: Usage) -> UsageView:
     )
 
 
-def usage_event(step: Usage, total: Usage) -> UsageEvent:
-    """The event that tells of one step's usage and the session's."""
-    view = view_usage(step)
+def usage_event(
+    step: Usage, turn: Usage, session: Usage, *, attempt: Literal["", "failed", "aborted"] = ""
+) -> UsageEvent:
+    """The event that tells of one attempt's usage, and what turn and session come to with it."""
+    view, total = view_usage(step), view_usage(session)
     return UsageEvent(
         input=view.input,
         output=view.output,
@@ -81,5 +84,8 @@ def usage_event(step: Usage, total: Usage) -> UsageEvent:
         cache_measured_prompt=view.cache_measured_prompt,
         cache_measured_read=view.cache_measured_read,
         cost_usd=view.cost_usd,
-        cumulative=view_usage(total),
+        cumulative=total,
+        turn_usage=view_usage(turn),
+        session_usage=total,
+        attempt=attempt,
     )

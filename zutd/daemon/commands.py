@@ -67,7 +67,7 @@ def _get_state(daemon: Daemon, _: cmd.GetState) -> c.StateReply:
     runtime = daemon.runtime
     session, chrome = runtime.session, runtime.host.chrome
     info = runtime.models.info
-    usage = runtime.journal.total_usage()
+    turn_usage, session_usage = map(view_usage, runtime.usage)
     return c.StateReply(
         provider=info.provider,
         model=info.id,
@@ -75,7 +75,9 @@ def _get_state(daemon: Daemon, _: cmd.GetState) -> c.StateReply:
         cwd=runtime.settings.cwd,
         message_count=session.message_count(),
         busy=runtime.busy,
-        usage=view_usage(usage),
+        usage=session_usage,
+        turn_usage=turn_usage,
+        session_usage=session_usage,
         session=session.info,
         branch=session.info.id,
         title=session.title,

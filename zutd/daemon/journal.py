@@ -73,11 +73,9 @@ class SessionJournal:
         """Append an extension's state."""
         self._write(lambda session: session.add_state(extension, state))
 
-    def add_usage(self, turn: Usage) -> Usage:
-        """Append a turn's usage; the session's total."""
-        total = add_usage(self.total_usage(), turn)
+    def add_usage(self, turn: Usage, total: Usage) -> None:
+        """Append a checkpoint: a turn's usage, and the session's total with it."""
         self._write(lambda session: session.add_usage(turn, total))
-        return total
 
     def add_records(self, records: Sequence[Record]) -> None:
         """Append what interceptors decided."""
@@ -133,10 +131,16 @@ class SessionJournal:
         )
 
     def total_usage(self) -> Usage:
-        """The session's usage at its last checkpoint."""
+        """The session's usage: that of the last checkpoint on the branch, and of what was answered since."""
+        return self.last_usage()[1]
+
+    def last_usage(self) -> tuple[Usage, Usage]:
+        """The usage of the last turn, and of the session; not while a turn runs, for that has a meter of its own."""
         with _mapped():
-            checkpoint = self._session().usage()
-        return checkpoint.session if checkpoint is not None else NO_USAGE
+            session = self._session()
+            checkpoint, since = session.usage(), session.uncounted()
+        turn, total = (checkpoint.turn, checkpoint.session) if checkpoint is not None else (NO_USAGE, NO_USAGE)
+        return (since if since != NO_USAGE else turn), add_usage(total, since)
 
     async def sync(self) -> None:
         """All rows to the disk, in a thread: a slow disk must not stop the daemon."""

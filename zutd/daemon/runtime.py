@@ -409,7 +409,7 @@ class Runtime:
                 self._start(queued)
             except CommandError as exc:
                 self.hub.emit(ErrorEvent(message=exc.message, code=exc.kind), queued.prompt_id)
-                self._finish(queued.prompt_id, "error", NO_USAGE, queued.prompt_id)
+                self._finish(queued.prompt_id, "error", queued.prompt_id, NO_USAGE, self.usage[1])
                 continue
             return
 
@@ -437,20 +437,30 @@ class Runtime:
         await self._end_job(job, outcome)
 
     async def _end_job(self, job: Job, outcome: Outcome) -> None:
+        meter = job.runner.meter
         try:
-            if job.runner.usage.input or job.runner.usage.output:
-                self.journal.add_usage(job.runner.usage)
+            if meter.turn != NO_USAGE:
+                self.journal.add_usage(meter.turn, meter.session)
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
                 await self.journal.sync()
         except JournalError as exc:
             self.log.warning("the end of a turn was not written", problem=str(exc))
         turn_id = job.prompt.prompt_id
         for joined in job.joined:
-            self._finish(joined.prompt_id, outcome, NO_USAGE, turn_id)
-        self._finish(turn_id, outcome, job.runner.usage, turn_id)
+            self._finish(joined.prompt_id, outcome, turn_id, NO_USAGE, meter.session)
+        self._finish(turn_id, outcome, turn_id, meter.turn, meter.session)
 
-    def _finish(self, prompt_id: str, outcome: Outcome, usage: Usage, turn_id: str) -> None:
-        self.hub.emit(DoneEvent(prompt_id=prompt_id, outcome=outcome, usage=view_usage(usage)), turn_id)
+    def _finish(self, prompt_id: str, outcome: Outcome, turn_id: str, used: Usage, total: Usage) -> None:
+        turn, session = view_usage(used), view_usage(total)
+        done = DoneEvent(prompt_id=prompt_id, outcome=outcome, usage=turn, turn_usage=turn, session_usage=session)
+        self.hub.emit(done, turn_id)
+
+    @property
+    def usage(self) -> tuple[Usage, Usage]:
+        """What the prompt that runs, or ran last, has used, and the session."""
+        if self._job is not None:
+            return self._job.runner.meter.turn, self._job.runner.meter.session
+        return self.journal.last_usage()
 
     async def _resolve(self, job: Job) -> UserMessage | None:
         """A prompt that begins with a slash: run the command if there is one, else it is plain text.

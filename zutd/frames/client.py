@@ -242,8 +242,9 @@ class StartedReply:
 class StateReply:
     """Everything a frontend that has just attached needs to draw; all lists are complete.
 
-    ``instructions`` are the instruction files that the agent was given, ``left_out`` says which were not, and why;
-    ``ext_events_dropped`` counts events that were dropped before the frontend said who it is.
+    ``session_usage`` (also called ``usage``) counts the whole path of the branch, ``turn_usage`` the prompt that runs,
+    or ran last. ``instructions`` are the instruction files that the agent was given, ``left_out`` says which were not,
+    and why; ``ext_events_dropped`` counts events that were dropped before the frontend said who it is.
     """
 
     tag: ClassVar[None] = None
@@ -254,6 +255,8 @@ class StateReply:
     message_count: int
     busy: bool
     usage: UsageView
+    turn_usage: UsageView
+    session_usage: UsageView
     session: SessionInfo
     branch: str
     title: str

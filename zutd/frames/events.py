@@ -161,7 +161,11 @@ class AssistantMessage:
 
 @frame
 class UsageEvent:
-    """What this step used, and the session in all."""
+    """What one model call used. ``turn_usage`` is that of the prompt so far, ``session_usage`` that of the session.
+
+    ``cumulative`` is zut's name for the session's. ``attempt`` is there when the call brought no answer (``failed``,
+    ``aborted``): then it is what the provider had told before, and a retry may follow.
+    """
 
     tag: ClassVar[str] = "usage"
     input: int
@@ -173,6 +177,9 @@ class UsageEvent:
     cache_measured_read: int
     cost_usd: float
     cumulative: UsageView
+    turn_usage: UsageView
+    session_usage: UsageView
+    attempt: Literal["", "failed", "aborted"] = ""
 
 
 @frame
@@ -186,12 +193,17 @@ class TurnEnd:
 
 @frame
 class DoneEvent:
-    """The prompt or compaction has ended; nothing more comes of it. ``usage`` is that of the whole prompt."""
+    """The prompt or compaction has ended; nothing more comes of it.
+
+    ``turn_usage`` is that of the whole prompt, also called ``usage``; ``session_usage`` that of the session.
+    """
 
     tag: ClassVar[str] = "done"
     prompt_id: str
     outcome: Outcome
     usage: UsageView
+    turn_usage: UsageView
+    session_usage: UsageView
 
 
 @frame

@@ -21,6 +21,7 @@ class JsonFrontend(OnceFrontend):
     def failed(self, message: str) -> None:
         """The prompt was not even accepted: say so, and end as always."""
         error = ErrorEvent(message=message, code="internal")
-        done = DoneEvent(prompt_id="", outcome="error", usage=NO_USAGE_VIEW)
+        nothing = NO_USAGE_VIEW
+        done = DoneEvent(prompt_id="", outcome="error", usage=nothing, turn_usage=nothing, session_usage=nothing)
         for seq, event in enumerate((error, done), 1):
             self.put_bytes(Stamped(event, seq, "").line)

@@ -14,6 +14,7 @@ from zutd.frames.client import NO_USAGE_VIEW
 from zutd.frames.commands import Prompt
 from zutd.frames.define import ABSENT
 from zutd.frames.events import DoneEvent
+from zutd.wire.codec import unstructure
 from zutd.wire.link import LinkClosedError, Writer
 from zutd.wire.stdio import Stdio
 
@@ -33,7 +34,7 @@ class OnceFrontend:
         self._done = trio.Event()
         self._prompt_id = ""
         self._outcome = "error"
-        self._stats = NO_USAGE_VIEW
+        self._turn_usage = self._session_usage = NO_USAGE_VIEW
         self._began = time.monotonic()
 
     async def run(self, server: Server) -> None:
@@ -61,7 +62,7 @@ class OnceFrontend:
         if not path:
             return
         provider, model = server.names()
-        usage = self._stats
+        usage = self._turn_usage
         stats = {
             "provider": provider,
             "model": model,
@@ -73,6 +74,8 @@ class OnceFrontend:
             "cost_usd": usage.cost_usd,
             "elapsed_ms": round((time.monotonic() - self._began) * 1000),
             "session": server.session_info().path,
+            "turn_usage": unstructure(usage),
+            "session_usage": unstructure(self._session_usage),
         }
         try:
             with open(path, "w", encoding="utf-8") as file:
@@ -110,7 +113,7 @@ class OnceFrontend:
         event = stamped.event
         if isinstance(event, DoneEvent) and event.prompt_id == self._prompt_id:
             self._outcome = event.outcome
-            self._stats = event.usage
+            self._turn_usage, self._session_usage = event.turn_usage, event.session_usage
             self._done.set()
 
     def show(self, stamped: Stamped) -> None:

@@ -257,6 +257,7 @@ class AnthropicReader(StreamReader[_Event]):
         details = usage.get("output_tokens_details")
         if isinstance(details, dict) and details.get("thinking_tokens") is not None:
             self._thought = shape.count(details["thinking_tokens"])
+        self.sink.used(self._usage())
 
     def _message_stop(self, _: _Event) -> None:
         for block in self._at.values():

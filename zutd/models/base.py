@@ -121,6 +121,12 @@ class Sink(Protocol):
     def call_ended(self, id: str) -> None:
         """The call's arguments are complete."""
 
+    def used(self, usage: Usage) -> None:
+        """What this answer has used so far, as far as the provider says: each time the whole, never what came new.
+
+        So it is known when the answer breaks off. Of a whole answer, :class:`Answer` has the last word.
+        """
+
 
 @frame
 class Answer:

@@ -278,12 +278,12 @@ class OpenAIChatReader(StreamReader[_Chunk]):
     def _count(self, usage: Any) -> None:
         if isinstance(usage, dict):
             self._usage = usage
+            self.sink.used(self._priced())
 
     def _priced(self) -> Usage:
         """Read the counts. What was cached is part of the prompt's count here, and not of ours."""
         usage = self._usage
-        prompt = usage.get("prompt_tokens_details") or {}
-        output = usage.get("completion_tokens_details") or {}
+        prompt, output = _details(usage, "prompt_tokens_details"), _details(usage, "completion_tokens_details")
         told = output.get("reasoning_tokens")
         reasoning = None if told is None else shape.count(told)
         total, sent, got = (
@@ -303,6 +303,11 @@ class OpenAIChatReader(StreamReader[_Chunk]):
             cache_read=read,
             cache_write=write,
         )
+
+
+def _details(usage: dict[str, Any], key: str) -> dict[str, Any]:
+    found = usage.get(key)
+    return found if isinstance(found, dict) else {}
 
 
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_text")

@@ -108,6 +108,7 @@ class _Play:
             raise ModelError(step.error.kind, step.error.message, retry_after=step.error.retry_after)
         elif step.usage is not None:
             self._counts = step.usage
+            self._sink.used(self._usage())
         elif step.stop is not None:
             self._stop = step.stop
         else:

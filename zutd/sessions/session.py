@@ -355,6 +355,10 @@ class Session:
         """The last checkpoint on the active branch."""
         return self._tree.usage(self._tree.tip())
 
+    def uncounted(self) -> Usage:
+        """What the answers behind the last checkpoint have used."""
+        return self._tree.uncounted(self._tree.tip())
+
 
 def _now() -> str:
     return stamp(datetime.now(UTC))

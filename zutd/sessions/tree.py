@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from zutd.frames.blocks import Message, calls_of
+from zutd.frames.blocks import NO_USAGE, Message, Usage, add_usage, calls_of
 from zutd.frames.define import ABSENT, evolve
 from zutd.frames.rows import Header, HeadRow, UsageRow
 from zutd.frames.session import BranchInfo
@@ -90,6 +90,19 @@ class Tree(Index):
         """The last usage checkpoint on the row's path."""
         at = self.last(UsageRow.tag, row)
         return read_row(self.line(at), UsageRow) if at else None
+
+    def uncounted(self, row: int) -> Usage:
+        """What the answers behind the last checkpoint on the row's path have used: their turn did not get to its end,
+        or the branch begins in the middle of it.
+        """
+        checkpoint, used = self.last(UsageRow.tag, row), NO_USAGE
+        answer = self._node(row).answer
+        while answer > checkpoint:
+            message, _ = self._message(answer)
+            if message is not None and message.usage is not None:
+                used = add_usage(message.usage, used)
+            answer = self._nodes[self._nodes[answer].parent].answer
+        return used
 
     def branches(self) -> tuple[BranchInfo, ...]:
         """All branches, in the order in which they were made."""

@@ -854,6 +854,8 @@ export interface StateReply {
   message_count: number;
   busy: boolean;
   usage: UsageView;
+  turn_usage: UsageView;
+  session_usage: UsageView;
   session: SessionInfo;
   branch: string;
   title: string;
@@ -1355,7 +1357,7 @@ export interface AssistantMessage {
   turn_id?: string;
 }
 
-/** What this step used, and the session in all. */
+/** What one model call used. `turn_usage` is that of the prompt so far, `session_usage` that of the session. */
 export interface UsageEvent {
   type: "usage";
   input: number;
@@ -1367,6 +1369,9 @@ export interface UsageEvent {
   cache_measured_read: number;
   cost_usd: number;
   cumulative: UsageView;
+  turn_usage: UsageView;
+  session_usage: UsageView;
+  attempt?: "" | "failed" | "aborted";
   /** Rises by 1 within an epoch. */
   seq: number;
   /** The turn that it belongs to, if it belongs to one. */
@@ -1384,12 +1389,14 @@ export interface TurnEnd {
   turn_id?: string;
 }
 
-/** The prompt or compaction has ended; nothing more comes of it. `usage` is that of the whole prompt. */
+/** The prompt or compaction has ended; nothing more comes of it. */
 export interface DoneEvent {
   type: "done";
   prompt_id: string;
   outcome: "ok" | "error" | "aborted" | "blocked" | "limit" | "schema";
   usage: UsageView;
+  turn_usage: UsageView;
+  session_usage: UsageView;
   /** Rises by 1 within an epoch. */
   seq: number;
   /** The turn that it belongs to, if it belongs to one. */
