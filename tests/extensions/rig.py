@@ -39,6 +39,7 @@ class FakeSurface:
     def __init__(self) -> None:
         self.states: dict[str, Any] = {}
         self.panels = False
+        self.behind = False
 
     def model(self) -> tuple[str, str]:
         """A model."""
@@ -62,6 +63,10 @@ class FakeSurface:
     def shows_panels(self) -> bool:
         """As the test wants it."""
         return self.panels
+
+    def crowded(self) -> bool:
+        """As the test wants it."""
+        return self.behind
 
 
 class Rig:

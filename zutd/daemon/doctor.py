@@ -47,6 +47,9 @@ class _NoDaemon:
     def shows_panels(self) -> bool:
         return False
 
+    def crowded(self) -> bool:
+        return False
+
 
 @attrs.frozen(kw_only=True)
 class Examination:

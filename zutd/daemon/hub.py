@@ -16,6 +16,9 @@ BATCH: Final = 256
 
 KEPT_BYTES: Final = 8 * 1024 * 1024
 
+CROWDED_AT: Final = 256 * 1024
+"""Bytes that wait in front of a frontend when whoever talks only because it likes to should slow down."""
+
 
 def new_uuid() -> str:
     """A random (version 4) uuid."""
@@ -68,6 +71,10 @@ _DELTAS: Final = {
 Subscriber = Callable[[Stamped], None]
 
 
+def _nothing_waits() -> int:
+    return 0
+
+
 class Hub:
     """The events of one runtime. ``epoch`` names this run: numbers begin at 1 in each."""
 
@@ -76,7 +83,8 @@ class Hub:
         self.seq = 0
         self.dropped = 0
         """Events that were dropped because a frontend took too long to say who it is."""
-        self._subscribers: list[Subscriber] = []
+        self._subscribers: dict[Subscriber, Callable[[], int]] = {}
+        """Who gets every event, and how far behind each is."""
         self._kept: deque[Stamped] = deque()
         self._kept_bytes = 0
         self._turn = ("", b',"seq":')
@@ -107,10 +115,21 @@ class Hub:
         while len(self._kept) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
             self._kept_bytes -= len(self._kept.popleft().line)
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """From now on ``subscriber`` gets every event; call the result to end that."""
-        self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
+    def subscribe(self, subscriber: Subscriber, backlog: Callable[[], int] = _nothing_waits) -> Callable[[], None]:
+        """From now on ``subscriber`` gets every event; call the result to end that.
+
+        ``backlog`` says how many bytes its frontend has not read.
+        """
+        self._subscribers[subscriber] = backlog
+        return lambda: self._unsubscribe(subscriber)
+
+    def _unsubscribe(self, subscriber: Subscriber) -> None:
+        del self._subscribers[subscriber]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a frontend is so far behind that a reply to it would wait noticeably."""
+        return any(backlog() > CROWDED_AT for backlog in self._subscribers.values())
 
     def since(self, epoch: str, seq: int) -> tuple[Stamped, ...] | None:
         """The events after ``seq``, or None when some of them, or that epoch, are gone."""

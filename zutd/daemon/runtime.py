@@ -606,6 +606,10 @@ class Runtime:
         """Whether a frontend shows panels."""
         return "panels" in self.capabilities
 
+    def crowded(self) -> bool:
+        """Whether a frontend is behind with its events."""
+        return self.hub.crowded
+
 
 def _split_command(text: str) -> tuple[str, str]:
     """``/name rest`` as name and rest: the name ends at the first white space, and is empty when it follows at once."""

@@ -91,6 +91,10 @@ class Port(Protocol):
         """Something is wrong with it, and someone should know."""
         ...
 
+    def crowded(self) -> bool:
+        """Whether frontends are behind with what they are told."""
+        ...
+
 
 class Extension:
     """A supervised extension."""
@@ -324,14 +328,19 @@ class Extension:
         if told := self.diagnosis.problem(message):
             self._port.complain(self, "runtime", told)
 
-    def received(self, frame: Any) -> None:
-        """A frame came after the handshake."""
+    def received(self, frame: Any) -> bool:
+        """A frame came after the handshake; whether it was passed on."""
         self._heard.set()
         handler = _HANDLERS.get(type(frame))
         if handler is not None:
             handler(self, frame)
         else:
             self._port.said(self, frame)
+        return handler is None
+
+    def crowded(self) -> bool:
+        """Whether frontends are behind with reading."""
+        return self._port.crowded()
 
     def _register_command(self, frame: RegisterCommand) -> None:
         if problem := check_command(frame.name) or self._too_many(f"command {frame.name}"):

@@ -70,6 +70,10 @@ class Surface(Protocol):
         """Whether a frontend shows panels and sends keys."""
         ...
 
+    def crowded(self) -> bool:
+        """Whether frontends are behind with what they are told."""
+        ...
+
 
 class Host:
     """The extensions of one runtime."""
@@ -172,6 +176,10 @@ class Host:
             log=extension.log_path,
         )
         self._emit(event)
+
+    def crowded(self) -> bool:
+        """Whether frontends are behind with what they are told."""
+        return self._surface.crowded()
 
     # --- the agent's tools and commands
 

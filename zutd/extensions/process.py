@@ -33,6 +33,15 @@ EOF_GRACE: Final = 1.0
 PIPE_GRACE: Final = 0.5
 """Seconds that its pipes are read after it exited: a grandchild may hold them open for ever."""
 
+TALK_RATE: Final = 512 * 1024
+"""Bytes a second that an extension may tell frontends while they are behind with reading."""
+
+TALK_PAUSE: Final = 1.0
+"""Seconds that it waits at most before it is read again, so that its answers are not late."""
+
+TALK_LOOK: Final = 0.02
+"""Seconds between two looks whether frontends have caught up."""
+
 BOUNDS: Final = Bounds(frames=256, bytes=16 * 1024 * 1024, stall_seconds=5.0)
 
 IDS: Final = Counter()
@@ -80,8 +89,12 @@ class Owner(Protocol):
         """The handshake is good; this is the answer."""
         ...
 
-    def received(self, frame: Any) -> None:
-        """A frame came after the handshake."""
+    def received(self, frame: Any) -> bool:
+        """A frame came after the handshake. True when it is for others to see, not an answer or a registration."""
+        ...
+
+    def crowded(self) -> bool:
+        """Whether those who see what extensions show are behind with it."""
         ...
 
     def problem(self, message: str) -> None:
@@ -105,6 +118,7 @@ class Child:
         self._stopping = trio.Event()
         self._error: StartError | None = None
         self._cause = ""
+        self._told = 0
         self.calls = Calls(IDS)
         self.capabilities: frozenset[str] = frozenset()
 
@@ -200,7 +214,7 @@ class Child:
             nursery.start_soon(self._watch_hello)
             nursery.start_soon(self._watch_exit, process)
             nursery.start_soon(self._watch_stop)
-            await read_lines(stdout, EXTENSION_LIMIT, self._on_line, eager=True)
+            await read_lines(stdout, EXTENSION_LIMIT, self._on_line, eager=True, between=self._breathe)
             self._stdout_ended.set()
             with trio.move_on_after(EOF_GRACE):
                 await process.wait()
@@ -269,6 +283,17 @@ class Child:
 
     # --- its lines
 
+    async def _breathe(self) -> None:
+        """Between two chunks: who talks faster than frontends read is read more slowly, until they have caught up.
+
+        Nothing is lost by it, and no other extension waits: the pipe fills, and the writer of it stops.
+        """
+        told, self._told = self._told, 0
+        with trio.move_on_after(min(TALK_PAUSE, told / TALK_RATE)):
+            while told and self._owner.crowded():  # noqa: ASYNC110 - frontends of many kinds do not tell when they have caught up
+                await trio.sleep(TALK_LOOK)
+        await trio.lowlevel.checkpoint()
+
     def _on_line(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):
             self._over_long(line)
@@ -318,7 +343,8 @@ class Child:
         if meant is None:
             self._owner.problem(f"unknown frame type {frame.tag!r} in protocol {self._launch.major.number}")
             return
-        self._owner.received(meant)
+        if self._owner.received(meant):
+            self._told += len(line)
 
     # --- questions
 

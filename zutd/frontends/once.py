@@ -40,7 +40,7 @@ class OnceFrontend:
     async def run(self, server: Server) -> None:
         """Submit the prompt, wait for its ``done``, stop the daemon."""
         runtime = server.runtime
-        runtime.hub.subscribe(self._on_event)
+        runtime.hub.subscribe(self._on_event, lambda: self._writer.pending_bytes)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write, server)
             try:

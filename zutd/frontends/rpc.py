@@ -145,11 +145,11 @@ class RpcFrontend:
         settings = server.settings
         self._server = server
         bounds = Bounds(stall_seconds=settings.stall_timeout, stall_bytes=settings.stall_bytes)
-        self._writer = Writer(self._stdio.stdout, bounds)
-        self._out = Outgoing(self._writer)
-        server.hub.subscribe(self._tell)
+        writer = self._writer = Writer(self._stdio.stdout, bounds)
+        self._out = Outgoing(writer)
+        server.hub.subscribe(self._tell, lambda: writer.pending_bytes)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._write, self._writer)
+            nursery.start_soon(self._write, writer)
             async with trio.open_nursery() as slow:
                 self._nursery = slow
                 await read_lines(self._stdio.stdin, settings.max_line, self._on_line)

@@ -9,7 +9,7 @@ apart from one that reads slowly.
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import attrs
@@ -199,12 +199,18 @@ def _nothing() -> None:
 
 
 async def read_lines(
-    stream: Descriptor, limit: int, handle: Callable[[bytes | TooLong], None], *, eager: bool = False
+    stream: Descriptor,
+    limit: int,
+    handle: Callable[[bytes | TooLong], None],
+    *,
+    eager: bool = False,
+    between: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
 ) -> None:
     """Hand every line to ``handle``, in order, until the stream ends; an unterminated last line counts.
 
     A line over ``limit`` arrives as :class:`TooLong` when its LF has come; with ``eager`` already when the limit is
-    passed, and nothing is read after it (a peer that must not go on would never send the LF).
+    passed, and nothing is read after it (a peer that must not go on would never send the LF). ``between`` is awaited
+    after each :data:`CHUNK`, and must be a checkpoint: what it waits, the peer waits, once its pipe is full.
     """
     buffer = LineBuffer(limit)
     while data := await _read(stream):
@@ -213,7 +219,7 @@ async def read_lines(
         if eager and buffer.overflowing:
             handle(TooLong(buffer.size, limit))
             return
-        await trio.lowlevel.checkpoint()
+        await between()
     for line in buffer.finish():
         handle(line)
 
