@@ -81,11 +81,42 @@ os._exit(5)
 
 
 def test_u4_a_result_just_before_the_end_counts(tmp_path: Path) -> None:
-    """A result that was written before the process died is the result."""
-    body = "serve(tool('last'), tool_call=lambda f: (result(f, 'my last words'), os._exit(1)))"
-    installed(tmp_path, "dying", body, restart=False)
+    """A result that was written before the process died is the result: thirty times of thirty."""
+    body = "serve(tool(NAME), tool_call=lambda f: (result(f, 'my last words'), os._exit(1)))"
+    for n in range(30):
+        installed(tmp_path, f"dying-{n}", body, restart=False)
     with Daemon(tmp_path) as daemon:
-        assert text_of(only_result(daemon.prompt("call last {}"))) == "my last words"
+        for n in range(30):
+            result = only_result(daemon.prompt(f"call dying-{n} {{}}"))
+            assert (text_of(result), result["is_error"]) == ("my last words", False)
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_u7_shutdown_ends_calls_in_flight(tmp_path: Path, listens: bool) -> None:
+    """A call that nobody answers holds up neither the end of its turn nor that of the daemon."""
+    body = "serve(tool('never'), tool_call=lambda f: None)"
+    installed(tmp_path, "holds", body if listens else body.replace("lambda f: None", "lambda f: time.sleep(1000)"))
+    with Daemon(tmp_path) as daemon:
+        daemon.send("prompt", message="call never {}")
+        daemon.event("tool_execution_started")
+        began = time.monotonic()
+        daemon.call("shutdown")
+        code = daemon.finish()
+
+        assert (code, time.monotonic() - began < 5) == (0, True)
+        assert only_result(daemon.frames)["is_error"]
+        assert seen(daemon, "done")["outcome"] == "aborted"
+
+
+def test_u7_a_tool_goes_with_its_extension(tmp_path: Path) -> None:
+    """The model is not offered what nobody runs any more."""
+    installed(tmp_path, "mortal", "serve(tool('work'), tool_call=lambda f: os._exit(3))", restart=False)
+    with Daemon(tmp_path) as daemon:
+        failed = only_result(daemon.prompt("call work {}"))
+        seen(daemon, "ext_exit", extension="mortal")
+
+        assert "disconnected: exit status 3" in text_of(failed)
+        assert "work" not in [tool["name"] for tool in daemon.call("get_tools")["tools"]]
 
 
 def test_a_command_fails_at_once_when_its_extension_dies(tmp_path: Path) -> None:

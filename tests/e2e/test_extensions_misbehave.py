@@ -1,8 +1,11 @@
 """Extensions that come up and then misbehave on their pipes. The daemon goes on, and says what happened."""
 
 import json
+import os
+import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +94,95 @@ def test_u8_an_extension_that_stops_reading(home: Path, keys: int, size: int, wo
         assert seen(daemon, "ext_ready", extension="deaf", restarts=1)
         assert words in log_of(home, "deaf")
         assert is_well(daemon)
+
+
+STOPPED = r"""
+serve(tool("slow"), command("pid"), subscribe("session_switched"), capabilities=["tool_cancel"], every=remember,
+      command_invoked=lambda f: (emit(type="open_panel", panel={"id": "p"}), respond(f)),
+      tool_call=lambda f: result(f, "ran"))
+"""
+
+
+def behind_a_full_pipe(daemon: Daemon, name: str, keys: int = 4) -> int:
+    """Stop an extension's process and send it more than its pipe holds; its process id."""
+    daemon.ready(name)
+    daemon.call("invoke_command", name="pid")
+    pid = int(view(daemon, name)["pid"])
+    os.kill(pid, signal.SIGSTOP)
+    for n in range(keys):
+        daemon.call("panel_key", extension=name, panel_id="p", key="rune", text=f"{n} " + "x" * 60_000)
+    assert view(daemon, name)["queue_depth"] > 0
+    return pid
+
+
+def frames_of(directory: Path) -> list[dict[str, Any]]:
+    """What an extension was sent, as it wrote it down."""
+    return [json.loads(line) for line in (directory / "frames.jsonl").read_text().splitlines()]
+
+
+def test_m1_session_events_wait_for_nobody(home: Path) -> None:
+    """A fork and a switch are answered at once while an extension that hears of them reads nothing; it hears later."""
+    directory = installed(home, "stopped", STOPPED)
+    with Daemon(home) as daemon:
+        pid = behind_a_full_pipe(daemon, "stopped")
+        branches = []
+        for _ in range(3):
+            began = time.monotonic()
+            branches.append(daemon.call("fork")["session"]["id"])
+            assert time.monotonic() - began < 0.25 + 1
+        assert is_well(daemon)
+        os.kill(pid, signal.SIGCONT)
+        daemon.call("invoke_command", name="pid")
+
+        told = [f["session"]["id"] for f in frames_of(directory) if f.get("event") == "session_switched"]
+        assert told == branches
+
+
+@pytest.mark.slow
+def test_u8_a_call_behind_a_full_pipe(home: Path) -> None:
+    """It can be given up at once; when the extension is ended for reading nothing, calls and commands fail at once."""
+    installed(home, "stopped", STOPPED, restart=False)
+    with Daemon(home) as daemon:
+        behind_a_full_pipe(daemon, "stopped")
+        daemon.send("prompt", message="call slow {}")
+        daemon.event("tool_execution_started")
+        began = time.monotonic()
+        daemon.call("abort")
+        daemon.event("done", outcome="aborted")
+        assert time.monotonic() - began < 1
+
+        daemon.send("prompt", message="call slow {}")
+        daemon.event("tool_execution_started")
+        disconnected = daemon.event("tool_result")
+        assert disconnected["is_error"]
+        assert "disconnected: it does not read its stdin: nothing was read for 5 s" in text_of(disconnected)
+        seen(daemon, "ext_exit", extension="stopped")
+        began = time.monotonic()
+        assert 'unknown tool "slow"' in text_of(only_result(daemon.prompt("call slow {}")))
+        assert daemon.refused("invoke_command", name="pid")["code"] == "not_found"
+        assert time.monotonic() - began < 2
+        assert is_well(daemon)
+
+
+def test_u9_a_call_that_was_given_up_before_it_left_is_never_seen(home: Path) -> None:
+    """Who was not read in time and is aborted is taken back: no call, no cancel; all else comes, in order."""
+    directory = installed(home, "stopped", STOPPED)
+    with Daemon(home) as daemon:
+        pid = behind_a_full_pipe(daemon, "stopped")
+        daemon.send("prompt", message="call slow {}")
+        daemon.event("tool_execution_started")
+        depth = view(daemon, "stopped")["queue_depth"]
+        daemon.call("abort")
+        daemon.event("done", outcome="aborted")
+        assert view(daemon, "stopped")["queue_depth"] == depth - 1
+        daemon.call("panel_key", extension="stopped", panel_id="p", key="enter")
+        os.kill(pid, signal.SIGCONT)
+        assert text_of(only_result(daemon.prompt("call slow {}"))) == "ran"
+
+        after = [f for f in frames_of(directory) if f["type"] not in ("hello_ack", "command_invoked", "event")]
+        assert [f["type"] for f in after] == ["panel_key"] * 5 + ["tool_call"]
+        assert [f["text"].split()[0] for f in after[:4]] == ["0", "1", "2", "3"]
+        assert view(daemon, "stopped")["restarts"] == 0
 
 
 GARBAGE = r"""

@@ -31,6 +31,8 @@ serve(tool("slow"), tool("ask", interactive=True), command("slow"), command("lat
       tool_cancel=lambda f: note("cancelled " + f["id"]))
 """
 
+WITHOUT_CANCEL = SLOW.replace('capabilities=["tool_cancel"], ', "")
+
 CONTEXT = ToolContext(call_id="t1", cwd=Path("/"), progress=lambda _: None, environment={})
 
 
@@ -58,6 +60,18 @@ async def run_tool(rig: Rig, name: str, outcome: Outcome) -> None:
     outcome.ended.set()
 
 
+def cancelled(rig: Rig) -> bool:
+    """Whether the extension was told that a call was given up."""
+    return any(e.tag == "ext_notify" and e.message.startswith("cancelled c") for e in rig.events)
+
+
+def open_calls(rig: Rig) -> Any:
+    """The questions that the extension has not answered."""
+    child = rig.host.roster["slow"]._child
+    assert child is not None
+    return child.calls
+
+
 async def late_answers_are_ignored(rig: Rig, count: int) -> None:
     """Let the extension answer everything it was asked: nobody minds, and its author is told."""
     extension, response = await rig.host.invoke("late", "")
@@ -66,8 +80,9 @@ async def late_answers_are_ignored(rig: Rig, count: int) -> None:
     assert len([w for w in warnings if "nobody waits for" in w]) == count
 
 
-def test_u3_u6_tool_deadline_of_sixty_seconds(tmp_path: Path) -> None:
-    """59 s are fine; at 60 s the call fails by name, is cancelled at the extension, and counted."""
+@pytest.mark.parametrize("capable", [True, False])
+def test_u3_u6_tool_deadline_of_sixty_seconds(tmp_path: Path, capable: bool) -> None:
+    """59 s are fine; at 60 s the call fails by name and is counted; who declared ``tool_cancel`` is told of it."""
 
     async def body(rig: Rig) -> None:
         await rig.host.wait_ready()
@@ -80,12 +95,44 @@ def test_u3_u6_tool_deadline_of_sixty_seconds(tmp_path: Path) -> None:
             await rig.jump(2.5)
             await outcome.ended.wait()
         assert str(outcome.error) == "extension slow/slow failed: timeout waiting for slow/slow (60 s)"
-        await rig.seen("ext_notify")
-        assert (await rig.seen("ext_notify", count=2)).message.startswith("cancelled c")
         assert rig.host.view()[0].missed_deadlines == 1
         await late_answers_are_ignored(rig, 1)
+        assert cancelled(rig) == capable
+        assert len(open_calls(rig)) == 0
 
-    installed(tmp_path, "slow", SLOW)
+    installed(tmp_path, "slow", SLOW if capable else WITHOUT_CANCEL)
+    with_rig(tmp_path, body)
+
+
+@pytest.mark.parametrize("capable", [True, False])
+def test_u5_u6_a_caller_that_gives_up(tmp_path: Path, capable: bool) -> None:
+    """A caller's own deadline ends a call at once; the extension is told where it wants to be; the next call works."""
+
+    async def body(rig: Rig) -> None:
+        await rig.host.wait_ready()
+        tool = next(tool for tool in rig.host.tools() if tool.name == "slow")
+        async with trio.open_nursery() as nursery:
+
+            async def call() -> None:
+                with trio.move_on_after(10) as scope:
+                    await tool.run({}, CONTEXT)
+                assert scope.cancelled_caught
+
+            nursery.start_soon(call)
+            await rig.seen("ext_notify", message="got tool_call")
+            await rig.jump(10.5)
+        assert len(open_calls(rig)) == 0
+        assert rig.host.view()[0].missed_deadlines == 0
+        await late_answers_are_ignored(rig, 1)
+        assert cancelled(rig) == capable
+        outcome = Outcome()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run_tool, rig, "slow", outcome)
+            await rig.seen("ext_notify", message="got tool_call", count=2)
+            await rig.host.invoke("late", "")
+        assert isinstance(outcome.value, ToolOutput)
+
+    installed(tmp_path, "slow", SLOW if capable else WITHOUT_CANCEL)
     with_rig(tmp_path, body)
 
 
@@ -204,4 +251,38 @@ serve(ready=False, hello_ack=ack)
         assert len(rig.host.view()[0].tools) == len(rig.host.tools()) == 8
 
     installed(tmp_path, "steady", body_of_extension)
+    with_rig(tmp_path, body)
+
+
+def test_u10_two_thousand_questions_have_two_thousand_ids(tmp_path: Path) -> None:
+    """Ten extensions with two hundred commands in flight each: every question has an id of its own, and its answer."""
+    body_of_extension = """
+waiting = []
+def run(frame):
+    waiting.append(frame)
+    if len(waiting) == 200:
+        for held in reversed(waiting):
+            respond(held, action="display", display=held["id"] + " " + held["args"])
+serve(command(NAME), command_invoked=run)
+"""
+
+    async def body(rig: Rig) -> None:
+        await rig.host.wait_ready()
+        ids: list[str] = []
+
+        async def ask(name: str, number: int) -> None:
+            _, response = await rig.host.invoke(name, f"{name} {number}")
+            question, _, echoed = response.display.partition(" ")
+            assert echoed == f"{name} {number}"
+            ids.append(question)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(200):
+                for name in names:
+                    nursery.start_soon(ask, name, number)
+        assert (len(ids), len(set(ids))) == (2000, 2000)
+
+    names = [f"e{n}" for n in range(10)]
+    for name in names:
+        installed(tmp_path, name, body_of_extension)
     with_rig(tmp_path, body)

@@ -433,17 +433,18 @@ class Extension:
 
     async def call_tool(self, name: str, args: Any) -> ToolResultFrame:
         """Run one of its tools. Raises :class:`ExtensionGoneError`; when cancelled, the extension is told if it
-        asked to be.
+        asked to be, and has been sent the call.
         """
         child = self._living()
         call = child.calls.open()
+
+        def given_up() -> None:
+            if "tool_cancel" in child.capabilities:
+                self.send(ToolCancel(id=call.id))
+
+        frame = ToolCallFrame(id=call.id, name=name, args=args)
         with _timed(self.stats.tools):
-            try:
-                return _expect(await child.ask(call, ToolCallFrame(id=call.id, name=name, args=args)), ToolResultFrame)
-            except trio.Cancelled:
-                if "tool_cancel" in child.capabilities:
-                    self.send(ToolCancel(id=call.id))
-                raise
+            return _expect(await child.ask(call, frame, given_up), ToolResultFrame)
 
 
 def _or_null(value: Any) -> Any:

@@ -5,6 +5,7 @@ its pipes are closed, its group is gone, it has been reaped, and every open ques
 """
 
 import os
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import attrs
@@ -102,6 +103,10 @@ class Owner(Protocol):
         ...
 
 
+def _nothing() -> None:
+    return None
+
+
 class Child:
     """One process of an extension."""
 
@@ -134,13 +139,15 @@ class Child:
 
     # --- what its owner does with it
 
-    def send(self, frame: Any) -> None:
-        """Queue a frame. Raises :class:`ExtensionGoneError`; a child that reads nothing is ended."""
+    def send(self, frame: Any) -> bytes:
+        """Queue a frame; the line that it became. Raises :class:`ExtensionGoneError`; a child that reads nothing is
+        ended.
+        """
         if self._writer is None or not self._greeted.is_set():
             raise ExtensionGoneError("it is not running")
         known = self._launch.major.outgoing(frame)
         if known is None:
-            return
+            return b""
         line = to_line(known)
         if len(line) > EXTENSION_LIMIT:
             raise ExtensionGoneError(f"a line of {len(line)} bytes is over the protocol's limit of {EXTENSION_LIMIT}")
@@ -151,6 +158,7 @@ class Child:
             raise ExtensionGoneError(f"it does not read its stdin: {exc}") from None
         except LinkClosedError as exc:
             raise ExtensionGoneError(str(exc)) from None
+        return line
 
     def stop(self) -> None:
         """Ask it to end: ``shutdown``, then its stdin is closed; after a grace its group is ended."""
@@ -348,11 +356,19 @@ class Child:
 
     # --- questions
 
-    async def ask(self, call: Call[Any], frame: Any) -> Any:
-        """Send a question and wait for its answer. Raises :class:`ExtensionGoneError`."""
+    async def ask(self, call: Call[Any], frame: Any, given_up: Callable[[], None] = _nothing) -> Any:
+        """Send a question and wait for its answer. Raises :class:`ExtensionGoneError`.
+
+        When nobody waits any more, a question that has not begun to leave is taken back; else ``given_up`` is called.
+        """
         try:
-            self.send(frame)
-            return await call.wait()
+            line = self.send(frame)
+            try:
+                return await call.wait()
+            except trio.Cancelled:
+                if self._writer is None or not self._writer.withdraw(line):
+                    given_up()
+                raise
         finally:
             self.calls.drop(call)
 

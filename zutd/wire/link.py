@@ -10,6 +10,7 @@ apart from one that reads slowly.
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import attrs
@@ -64,7 +65,6 @@ class Writer:
         self._bounds = bounds or Bounds()
         self._queue: deque[bytes | memoryview] = deque()
         self._wake = trio.Event()
-        self._writing = False
         self._broken = False
         self._finishing = False
         self.pending_bytes = 0
@@ -93,11 +93,11 @@ class Writer:
             self.pending_bytes += len(data)
             return
         rest: bytes | memoryview = data
-        if not soon and not self._queue and not self._writing:
+        if not soon and not self._queue:
             written = self._write_now(data)
             if written == len(data):
                 return
-            rest = memoryview(data)[written:]
+            rest = memoryview(data)[written:] if written else data
             self.progress_at = trio.current_time()
         elif not self._queue:
             self.progress_at = trio.current_time()
@@ -105,6 +105,18 @@ class Writer:
         self._queue.append(rest)
         self.pending_bytes += len(rest)
         self._wake.set()
+
+    def withdraw(self, data: bytes) -> bool:
+        """Take back what was put, if nothing of it has been written; whether it was still there.
+
+        It must be the very object that was put.
+        """
+        for at in range(len(self._queue) - 1, -1, -1):
+            if self._queue[at] is data:
+                del self._queue[at]
+                self.pending_bytes -= len(data)
+                return True
+        return False
 
     def _check_bounds(self, size: int) -> None:
         frames, limit = self._bounds.frames, self._bounds.bytes
@@ -130,7 +142,7 @@ class Writer:
         """
         while True:
             while self._queue:
-                await self._write(self._batch())
+                await self._write_some()
             self.on_drained()
             if self._queue:
                 continue
@@ -156,36 +168,39 @@ class Writer:
             size += len(item)
         return count
 
-    async def _write(self, count: int) -> None:
-        items = [self._queue[i] for i in range(count)]
-        view = memoryview(items[0] if count == 1 else b"".join(items))
-        self._writing = True
-        try:
-            while view:
-                written = self._write_now(view)
-                if written:
-                    view = view[written:]
-                    self.pending_bytes -= written
-                    self.progress_at = trio.current_time()
-                else:
-                    await self._wait_writable()
-        finally:
-            self._writing = False
-        for _ in range(count):
+    async def _write_some(self) -> None:
+        """Write once, from the head of the queue. What has not left stays in it, where it can be taken back."""
+        count = self._batch()
+        written = self._write_now(self._queue[0] if count == 1 else b"".join(islice(self._queue, count)))
+        if not written:
+            await self._wait_writable()
+            return
+        self.pending_bytes -= written
+        self.progress_at = trio.current_time()
+        while written:
+            head = self._queue[0]
+            if written < len(head):
+                self._queue[0] = memoryview(head)[written:]
+                break
+            written -= len(head)
             self._queue.popleft()
         await trio.lowlevel.checkpoint()
 
     async def _wait_writable(self) -> None:
-        with trio.move_on_after(self._bounds.stall_seconds):
+        began, stall = trio.current_time(), self._bounds.stall_seconds
+        until = self.progress_at + stall
+        with trio.move_on_at(until if until > began else began + stall):
             try:
                 await trio.lowlevel.wait_writable(self._stream.fileno())
             except (trio.ClosedResourceError, OSError, ValueError) as exc:
                 self._broken = True
                 raise LinkClosedError("closed") from exc
             return
+        if not self._queue or trio.current_time() < self.progress_at + stall:
+            return  # what it waited for was taken back meanwhile
         if self.pending_bytes >= self._bounds.stall_bytes:
             self._broken = True
-            raise LinkFullError(f"nothing was read for {self._bounds.stall_seconds:g} s")
+            raise LinkFullError(f"nothing was read for {stall:g} s")
 
     def close(self) -> None:
         """Close the descriptor at once; what is queued is lost."""
