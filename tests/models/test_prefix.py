@@ -67,10 +67,12 @@ def test_another_branch_begins_anew() -> None:
 
 
 def test_most_of_a_long_conversation_is_kept() -> None:
-    """After two requests all but the last messages come ready made."""
+    """After two requests all but the last messages come ready made, in one piece."""
     prefix = Prefix()
     messages = _conversation([0, 1] * WORTH)
     request = Request(model=INFO, system="", messages=messages)
     openai_body.request_body(request, PLAIN, prefix)
     made = openai_body.request_body(request, PLAIN, prefix)["messages"]
-    assert sum(isinstance(one, msgspec.Raw) for one in made) == len(messages) - FRESH
+    kept, *fresh = made
+    assert len(msgspec.json.decode(b"[" + bytes(kept) + b"]")) == len(messages) - FRESH
+    assert not any(isinstance(one, msgspec.Raw) for one in fresh)

@@ -1,7 +1,8 @@
 """The beginning of a conversation as a wire has it, kept from request to request                    (pure).
 
 A request repeats everything that was said. Turning a thousand messages into JSON again for every step would make a
-long conversation slow, so what can no longer change is kept as encoded messages.
+long conversation slow, so what can no longer change is kept encoded: as one piece, for putting thousands of pieces
+together costs more than sending them.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,7 +23,10 @@ WORTH: Final = 32
 
 @attrs.define(eq=False)
 class Start:
-    """Where a body goes on: ``made`` are the wire's messages for the first ``count`` messages, of ``size`` bytes."""
+    """Where a body goes on: ``made`` are the wire's messages for the first ``count`` messages, of ``size`` bytes.
+
+    All of those are one entry of the list, joined by commas: encoded as part of the list, they are its first entries.
+    """
 
     count: int
     made: list[Any]
@@ -67,4 +71,5 @@ class Prefix:
         size = shape.prompt_bytes("", tuple(messages[known:]))
         self._size = self._size + size if known else size
         self._key, self._messages, self._ids = key, tuple(messages), ids.copy()
-        self._made = [one if isinstance(one, msgspec.Raw) else msgspec.Raw(shape.encode_body(one)) for one in made]
+        pieces = [bytes(one) if isinstance(one, msgspec.Raw) else shape.encode_body(one) for one in made]
+        self._made = [msgspec.Raw(b",".join(pieces))] if pieces else []
