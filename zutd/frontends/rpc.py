@@ -6,7 +6,8 @@ told is lost: a frontend that reads slowly gets neighbouring deltas as one, ever
 
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Final, cast
 
@@ -277,27 +278,25 @@ class RpcFrontend:
         from zutd.daemon.commands import execute
 
         assert self._server is not None
-        try:
-            reply = execute(self._server, command)
-        except CommandError as exc:
-            self._fail(call, _failure(exc))
-        except Exception as exc:  # noqa: BLE001 - a fault of ours is one answer, not the end
-            self._fail(call, self._internal(exc))
-        else:
-            self._succeed(call, reply)
+        with self._failing(call):
+            self._succeed(call, execute(self._server, command))
 
     async def _run_slow(self, call: Call, command: Any) -> None:
         from zutd.daemon.commands import execute_slow
 
         assert self._server is not None
+        with self._failing(call):
+            self._succeed(call, await execute_slow(self._server, command))
+
+    @contextmanager
+    def _failing(self, call: Call) -> Iterator[None]:
+        """What goes wrong is the answer, also a fault of ours: that is one answer, not the end."""
         try:
-            reply = await execute_slow(self._server, command)
+            yield
         except CommandError as exc:
             self._fail(call, _failure(exc))
-        except Exception as exc:  # noqa: BLE001 - a fault of ours is one answer, not the end
+        except Exception as exc:  # noqa: BLE001 - whatever it is
             self._fail(call, self._internal(exc))
-        else:
-            self._succeed(call, reply)
 
     def _internal(self, exc: Exception) -> Failure:
         reference = self._runtime.report(exc)
