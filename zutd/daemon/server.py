@@ -159,10 +159,10 @@ class Server:
                 await self._stop.wait()
                 await self._wind_down()
                 inner.cancel_scope.cancel()
-            await self._end_stragglers()
             with trio.move_on_after(1.0):
                 await frontend.drain()
             nursery.cancel_scope.cancel()
+        await self._end_stragglers()
         await self.runtime.aclose()
         return self._exit_code
 
@@ -177,7 +177,7 @@ class Server:
 
     async def _end_stragglers(self) -> None:
         """Whatever left its process group, or was left running in the background by a tool, ends with the daemon."""
-        await self.runtime.end_stragglers(STRAGGLER_GRACE)
+        await self.runtime.end_stragglers(0 if self._signals > 1 else STRAGGLER_GRACE)
 
     async def _abort_when_asked(self) -> None:
         await self._abort.wait()
