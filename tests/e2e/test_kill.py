@@ -10,7 +10,6 @@ import os
 import queue
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 
 from tests.e2e.harness import PATIENCE, PYTHON_HEAD, Daemon, write_extension
 from tests.e2e.talking import of, rows, said, scripted, wait_until
+from tests.extensions.programs import running_with
 
 LANES = (1, 2)
 ROUNDS = int(os.environ.get("ZUTD_KILL_ROUNDS", "40")) // len(LANES)
@@ -96,21 +96,9 @@ class Victim(Daemon):
             raise AssertionError("stdout did not end") from None
 
 
-def processes_with(text: bytes) -> Iterator[int]:
-    """The processes that have this in their environment or command line, and are not dead."""
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            stat = Path(f"/proc/{name}/stat").read_bytes()
-            known = Path(f"/proc/{name}/environ").read_bytes() + Path(f"/proc/{name}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if text in known and stat[stat.rindex(b")") + 2 :][:1] not in b"ZX" and int(name) != os.getpid():
-            yield int(name)
-
-
 def instance_of(home: Path) -> bytes:
     """The marker of the children of the daemon that has this home and runs now, empty while it has none."""
-    for pid in processes_with(b"ZUT_HOME=" + str(home).encode() + b"\0"):
+    for pid in running_with(b"ZUT_HOME=" + str(home).encode() + b"\0"):
         try:
             entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         except OSError:
@@ -180,7 +168,7 @@ def test_kill_at_random_moments(tmp_path: Path, lane: int) -> None:
         reached[last] = reached.get(last, 0) + 1
         while ended and time.monotonic() - ended[0][0] > GONE_AFTER:
             marker = ended.pop(0)[1]
-            assert is_gone(marker), [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes_with(marker)]
+            assert is_gone(marker), [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in running_with(marker)]
     for at, marker in ended:
         left = max(at + GONE_AFTER - time.monotonic(), 0)
         wait_until(functools.partial(is_gone, marker), left + 0.1)
@@ -192,9 +180,9 @@ def test_kill_at_random_moments(tmp_path: Path, lane: int) -> None:
         told = [said(message) for message in survivor.call("get_messages")["messages"] if message["role"] == "user"]
         assert told[-1] == "one more round"
         assert survivor.finish() == 0
-    assert not list(processes_with(b"ZUT_HOME=" + str(tmp_path).encode() + b"\0"))
+    assert not running_with(b"ZUT_HOME=" + str(tmp_path).encode() + b"\0")
 
 
 def is_gone(marker: bytes) -> bool:
     """Whether nothing of that instance lives: no child, no guardian."""
-    return not (marker and list(processes_with(marker)))
+    return not (marker and running_with(marker))

@@ -4,6 +4,7 @@
 ends in ``serve(...)``: the handshake, the registrations, ``ready``, then a function for each type of frame.
 """
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -119,6 +120,19 @@ def _stat(pid: int) -> list[str]:
 def alive(pid: int) -> bool:
     """Whether a process runs (a zombie does not)."""
     return _stat(pid)[:1] not in ([], ["Z"], ["X"])
+
+
+def running_with(text: bytes) -> set[int]:
+    """The processes, our own left out, that have this in their environment or command line, and run."""
+    found = set()
+    for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()):
+        try:
+            known = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if text in known and pid != os.getpid() and alive(pid):
+            found.add(pid)
+    return found
 
 
 def children(pid: int) -> set[int]:

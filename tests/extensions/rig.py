@@ -1,6 +1,7 @@
 """A real host with real children, without a daemon around it; its clock can be turned forward."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,20 @@ class NoWatcher:
         """Children are not marked."""
         return {}
 
-    def start(self) -> None:
-        """Nothing to start."""
+    @contextmanager
+    def birth(self) -> Iterator[None]:
+        """Nothing has to be ready."""
+        yield
 
     def watch(self, pgid: int) -> None:
         """Nothing is watched."""
 
     def unwatch(self, pgid: int) -> None:
         """Nothing was watched."""
+
+    def orphans(self) -> tuple[int, ...]:
+        """Orphans go elsewhere."""
+        return ()
 
 
 class FakeSurface:

@@ -4,8 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -192,8 +192,11 @@ def test_the_watcher_hears_of_start_and_end_and_marks_the_child() -> None:
             self.marker = {"MARK": "m"}
             self.said: list[object] = []
 
-        def start(self) -> None:
-            self.said.append("start")
+        @contextmanager
+        def birth(self) -> Iterator[None]:
+            self.said.append("birth")
+            yield
+            self.said.append("born")
 
         def watch(self, pgid: int) -> None:
             self.said.append(("watch", pgid))
@@ -201,13 +204,16 @@ def test_the_watcher_hears_of_start_and_end_and_marks_the_child() -> None:
         def unwatch(self, pgid: int) -> None:
             self.said.append(("unwatch", pgid))
 
+        def orphans(self) -> tuple[int, ...]:
+            return ()
+
     async def main() -> None:
         log = Log()
         process = await spawn_group(["/bin/sh", "-c", "echo $MARK"], cwd="/", env=ENV, watcher=log)
         assert await line_of(process) == "m"
         await stop_group(process, grace=1, watcher=log)
         close_pipes(process)
-        assert log.said == ["start", ("watch", process.pid), ("unwatch", process.pid)]
+        assert log.said == ["birth", ("watch", process.pid), "born", ("unwatch", process.pid)]
 
     trio.run(main)
 

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import trio
 
+from zutd.processes.family import stop_found
 from zutd.processes.group import close_pipes, spawn_group, stop_group
 from zutd.processes.guardian import MARKER, Guardian
-from zutd.processes.marked import find_marked, stop_marked
+from zutd.processes.table import find_marked
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -333,7 +334,7 @@ def test_a_process_that_left_its_group_is_found_and_stopped_by_its_marker() -> N
         await stop_group(process, grace=1, watcher=guardian)
         close_pipes(process)
         assert escaped in find_marked(guardian.marker)
-        assert escaped in await stop_marked(guardian.marker, grace=0.1)
+        assert escaped in await stop_found(guardian.stragglers, grace=0.1)
         assert find_marked(guardian.marker) == ()
         guardian.close()
 

@@ -50,9 +50,9 @@ from zutd.frames.extension import CommandResponse
 from zutd.frames.session import SessionInfo
 from zutd.log import Log
 from zutd.processes.environment import child_environment
+from zutd.processes.family import stop_found
 from zutd.processes.group import Watcher
 from zutd.processes.guardian import Guardian
-from zutd.processes.marked import stop_marked
 from zutd.sessions.session import Session
 from zutd.sessions.store import Store
 from zutd.settings import Settings
@@ -150,6 +150,7 @@ class Runtime:
     async def run(self) -> None:
         """Live until cancelled; :meth:`wind_down` and :meth:`stop_extensions` first, for an end in good order."""
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._guardian.keep_reaping)
             nursery.start_soon(self._run_host)
             nursery.start_soon(self._greet)
             nursery.start_soon(self._run_turns)
@@ -198,8 +199,7 @@ class Runtime:
 
     async def end_stragglers(self, grace: float) -> None:
         """Whatever left its process group, or was left running in the background by a tool, ends with the daemon."""
-        if self._guardian.pid is not None:
-            await stop_marked(self._guardian.marker, grace=grace)
+        await stop_found(self._guardian.stragglers, grace=grace)
 
     @property
     def busy(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from zutd.extensions.intercept import ExtensionGoneError
-from zutd.extensions.process import IDS, PIPE_GRACE, TERM_GRACE, Launch, StartError, check_hello
+from zutd.extensions.process import IDS, PIPE_GRACE, TERM_GRACE, Launch, StartError, check_hello, new_mark
 from zutd.extensions.registry import Claims, CommandClaim, ToolClaim
 from zutd.frames.extension import (
     FROM_EXTENSION,
@@ -25,7 +25,8 @@ from zutd.frames.extension import (
     Subscribe,
     ToolResultFrame,
 )
-from zutd.processes.group import PIPE, Watcher, close_pipes, describe_exit, group_alive, spawn_group, stop_group
+from zutd.processes.family import stop_family
+from zutd.processes.group import PIPE, Watcher, close_pipes, describe_exit, group_alive, spawn_group
 from zutd.wire.codec import ProtocolError, decode_object, encode_frame, structure_tagged
 from zutd.wire.lines import EXTENSION_LIMIT, LineBuffer, TooLong
 from zutd.wire.link import CHUNK, Calls, LinkClosedError, LinkFullError, Writer
@@ -98,12 +99,12 @@ class Peer:
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Start it and stay until it has ended, or is ended by a cancellation. Raises :class:`StartError`."""
-        launch = self._launch
+        launch, mark = self._launch, new_mark()
         try:
             process = self._process = await spawn_group(
                 [launch.program, *launch.args],
                 cwd=launch.directory,
-                env=launch.env,
+                env={**launch.env, **mark},
                 stdio=(PIPE, PIPE, PIPE),
                 watcher=self._watcher,
             )
@@ -113,7 +114,8 @@ class Peer:
             with self._scope:
                 await self._serve(process, task_status)
         finally:
-            await stop_group(process, grace=TERM_GRACE, watcher=self._watcher)
+            if await stop_family(process, mark, grace=TERM_GRACE, watcher=self._watcher):
+                self.left_behind = True
             self._end(process)
             close_pipes(process)
 

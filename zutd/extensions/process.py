@@ -20,7 +20,8 @@ from zutd.frames.extension import (
     HelloAck,
     Shutdown,
 )
-from zutd.processes.group import PIPE, Watcher, close_pipes, describe_exit, spawn_group, stop_group
+from zutd.processes.family import stop_family
+from zutd.processes.group import PIPE, Watcher, close_pipes, describe_exit, spawn_group
 from zutd.wire.codec import ProtocolError, decode_object, encode_frame, structure_tagged
 from zutd.wire.lines import EXTENSION_LIMIT, TooLong
 from zutd.wire.link import CHUNK, Bounds, Call, Calls, Counter, LinkClosedError, LinkFullError, Writer, read_lines
@@ -42,6 +43,9 @@ TALK_PAUSE: Final = 1.0
 
 TALK_LOOK: Final = 0.02
 """Seconds between two looks whether frontends have caught up."""
+
+MARK: Final = "ZUTD_CHILD"
+"""The variable that says from which child of ours a process descends."""
 
 BOUNDS: Final = Bounds(frames=256, bytes=16 * 1024 * 1024, stall_seconds=5.0)
 
@@ -81,6 +85,11 @@ class Ended:
     error: StartError | None
     stopped: bool
     cause: str
+
+
+def new_mark() -> dict[str, str]:
+    """What one child's environment holds and no other's: whatever it starts can be told by it."""
+    return {MARK: os.urandom(8).hex()}
 
 
 class Owner(Protocol):
@@ -124,6 +133,7 @@ class Child:
         self._error: StartError | None = None
         self._cause = ""
         self._told = 0
+        self._mark = new_mark()
         self.calls = Calls(IDS)
         self.capabilities: frozenset[str] = frozenset()
 
@@ -202,7 +212,7 @@ class Child:
             self._process = await spawn_group(
                 [launch.program, *launch.args],
                 cwd=launch.directory,
-                env=launch.env,
+                env={**launch.env, **self._mark},
                 stdio=(PIPE, PIPE, PIPE),
                 watcher=self._watcher,
             )
@@ -231,11 +241,13 @@ class Child:
             nursery.cancel_scope.cancel()
 
     async def _clean_up(self, process: trio.Process) -> None:
-        """Nobody can answer any more: say so first, then end what is left of the group, then close the pipes."""
+        """Nobody can answer any more: say so first, then end what is left of it, then close the pipes."""
         if self._writer is not None:
             self._writer.close()
         self._fail_calls(process)
-        await stop_group(process, grace=TERM_GRACE, watcher=self._watcher)
+        escaped = await stop_family(process, self._mark, grace=TERM_GRACE, watcher=self._watcher)
+        if escaped:
+            self._log.note(f"ended what had left its process group: {', '.join(map(str, escaped))}")
         close_pipes(process)
 
     def _fail_calls(self, process: trio.Process) -> None:

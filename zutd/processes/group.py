@@ -9,11 +9,13 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 import trio
+
+from zutd.processes.table import rows
 
 PIPE: Final = subprocess.PIPE
 DEVNULL: Final = subprocess.DEVNULL
@@ -33,8 +35,8 @@ class Watcher(Protocol):
         """What every child's environment must hold."""
         ...
 
-    def start(self) -> None:
-        """Be ready before the first child runs."""
+    def birth(self) -> AbstractContextManager[None]:
+        """A child is made inside: be ready before it runs."""
         ...
 
     def watch(self, pgid: int) -> None:
@@ -43,6 +45,10 @@ class Watcher(Protocol):
 
     def unwatch(self, pgid: int) -> None:
         """Its owner is done with a group."""
+        ...
+
+    def orphans(self) -> Iterable[int]:
+        """Processes that lost their parents: among them are those that a child of ours left behind."""
         ...
 
 
@@ -60,21 +66,19 @@ async def spawn_group(
     never the daemon's own. ``env`` is everything the child gets, and the watcher's marker.
     Raises OSError and ValueError as :class:`subprocess.Popen` does. The caller owes a :func:`stop_group`.
     """
-    marker: dict[str, str] = {}
-    if watcher is not None:
-        watcher.start()
-        marker = watcher.marker
-    process: trio.Process = await trio.lowlevel.open_process(
-        list(argv),
-        stdin=stdio[0],
-        stdout=stdio[1],
-        stderr=stdio[2],
-        cwd=os.fspath(cwd),
-        env={**env, **marker},
-        start_new_session=True,
-    )
-    if watcher is not None:
-        watcher.watch(process.pid)
+    marker = watcher.marker if watcher is not None else {}
+    with watcher.birth() if watcher is not None else contextlib.nullcontext():
+        process: trio.Process = await trio.lowlevel.open_process(
+            list(argv),
+            stdin=stdio[0],
+            stdout=stdio[1],
+            stderr=stdio[2],
+            cwd=os.fspath(cwd),
+            env={**env, **marker},
+            start_new_session=True,
+        )
+        if watcher is not None:
+            watcher.watch(process.pid)
     return process
 
 
@@ -98,28 +102,12 @@ def group_alive(pgid: int) -> bool:
 
 
 def _has_running_member(pgid: int) -> bool:
-    stats = list(_process_stats())
-    if not stats:
-        return True  # no /proc here: believe the kernel, which counts zombies too
-    return any(group == pgid and state not in "ZX" for state, group in stats)
-
-
-def _process_stats() -> Iterator[tuple[str, int]]:
-    """State letter and process group of every process, where there is a /proc."""
-    try:
-        names = [entry.name for entry in os.scandir("/proc")]
-    except OSError:
-        return
-    for name in names:
-        if not name.isdigit():
-            continue
-        try:
-            stat = Path("/proc", name, "stat").read_bytes()
-        except OSError:
-            continue
-        # The command's name stands in parentheses and may hold anything, so fields are counted from its end.
-        fields = stat[stat.rindex(b")") + 2 :].split()
-        yield fields[0].decode(), int(fields[2])
+    anybody = False
+    for member in rows():
+        if member.group == pgid and member.runs:
+            return True
+        anybody = True
+    return not anybody  # no /proc here: believe the kernel, which counts zombies too
 
 
 async def stop_group(process: trio.Process, *, grace: float, watcher: Watcher | None = None) -> bool:
@@ -131,6 +119,7 @@ async def stop_group(process: trio.Process, *, grace: float, watcher: Watcher | 
     with trio.CancelScope(shield=True, deadline=trio.current_time() + grace + KILL_LIMIT):
         if process.returncode is None or signal_group(process.pid, 0):
             signal_group(process.pid, signal.SIGTERM)
+            signal_group(process.pid, signal.SIGCONT)  # who was stopped hears it only when it goes on
             with trio.move_on_after(grace):
                 await _gone(process)
             if process.returncode is None or group_alive(process.pid):

@@ -10,10 +10,12 @@ that runs below another one keeps its guardian when the outer one clears up.
 import contextlib
 import os
 import subprocess
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NoReturn
 
 from zutd.processes.group import group_alive
+from zutd.processes.orphans import Orphans
+from zutd.processes.table import below, find_marked
 
 MARKER: Final = "ZUTD_INSTANCE"
 """The variable that says which daemon a process belongs to."""
@@ -70,6 +72,8 @@ class Guardian:
         self._watched: set[int] = set()
         self._ended: set[int] = set()
         self._finished = False
+        self._orphans = Orphans(self._is_ours)
+        self._had_children = False
 
     @property
     def marker(self) -> dict[str, str]:
@@ -80,6 +84,15 @@ class Guardian:
     def pid(self) -> int | None:
         """The guardian's process id, None while it does not run."""
         return None if self._process is None else self._process.pid
+
+    @contextlib.contextmanager
+    def birth(self) -> Iterator[None]:
+        """A child is made inside: the guardian runs by then, and the child's orphans will be found."""
+        self._had_children = True
+        self._orphans.adopt()
+        self.start()
+        with self._orphans.birth():
+            yield
 
     def start(self) -> None:
         """Start the guardian, once; before the first child."""
@@ -122,6 +135,28 @@ class Guardian:
         self._ended.add(pgid)
         self._forget_ended()
 
+    def orphans(self) -> list[int]:
+        """Processes that lost their parents, as :meth:`zutd.processes.orphans.Orphans.now` has them."""
+        return self._orphans.now()
+
+    async def keep_reaping(self) -> NoReturn:
+        """Bury orphans as they end; in the main thread, until cancelled."""
+        await self._orphans.keep_reaping()
+
+    def stragglers(self) -> set[int]:
+        """Whoever still runs of all that began with us, the guardian left out: by marker, and by descent where that
+        tells us from others.
+        """
+        if not self._had_children:
+            return set()
+        found = set(find_marked(self.marker))
+        if self._orphans.complete:
+            found.update(member.pid for member in below(os.getpid()))
+        return found - {self.pid}
+
+    def _is_ours(self, pid: int) -> bool:
+        return pid in self._watched or pid == self.pid
+
     def _forget_ended(self) -> None:
         for pgid in [pgid for pgid in self._ended if not group_alive(pgid)]:
             self._ended.discard(pgid)
@@ -160,6 +195,7 @@ class Guardian:
                 os.write(self._pipe, self._unsent + b"q\n")
             self._reap()
         self._finished = True
+        self._orphans.release()
 
     def _reap(self) -> None:
         process, self._process = self._process, None
