@@ -344,7 +344,9 @@ BROKEN: list[tuple[str, str, str, str]] = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("group", "program", "name", "came"), BROKEN, ids=[f"{n} {b[2]} {b[3]}" for n, b in enumerate(BROKEN)])
+@pytest.mark.parametrize(
+    ("group", "program", "name", "came"), BROKEN, ids=[f"{n} {b[2]} {b[3]}" for n, b in enumerate(BROKEN)]
+)
 def test_what_is_broken_is_said(tmp_path: Path, group: str, program: str, name: str, came: str) -> None:
     """Exactly this group fails, with these words; the others are not looked at here."""
     groups = ("tools", "events") if group == "events" else (group,)
