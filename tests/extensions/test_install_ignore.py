@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zutd.extensions.install_ignore import is_ignored, read_rules
@@ -149,6 +149,8 @@ def test_rules_mean_what_git_makes_of_them(repository: Path, text: str) -> None:
 
 
 @given(st.text(st.sampled_from("ab/*?[]!-\\# \n."), max_size=30), st.text(st.sampled_from("ab/. "), max_size=12))
+@example("[?--]", "a")
+@example("[a&&b]", "a")
 def test_any_file_can_be_read(text: str, path: str) -> None:
     """No text makes reading or matching fail."""
     assert is_ignored(read_rules(text), path, directory=False) in (True, False)

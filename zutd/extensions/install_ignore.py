@@ -5,6 +5,7 @@ that matches decides. As with git, nothing below a directory that is left out ca
 """
 
 import re
+import warnings
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -51,9 +52,11 @@ def _rule(line: str) -> Rule | None:
     if not text:
         return None
     anchored = "/" in text
+    body = _translate(text.removeprefix("/"))
     try:
-        body = _translate(text.removeprefix("/"))
-        pattern = re.compile(body if anchored else f"(?:.*/)?{body}", re.DOTALL)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # what Python may once mean by [a--] is not what git means
+            pattern = re.compile(body if anchored else f"(?:.*/)?{body}", re.DOTALL)
     except re.error:
         return None
     return Rule(pattern, bring_back, directories_only)
