@@ -4,6 +4,7 @@ All of them are started by one daemon, beside one that is well.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,7 +83,9 @@ MANIFESTS = {
     ),
     "missing-exec": Manifest('{"name": "missing-exec", "exec": "./x"}', ("'./x' does not exist",)),
     "directory-exec": Manifest('{"name": "directory-exec", "exec": "./."}', ("is not a file",)),
-    "no-such-program": Manifest('{"name": "no-such-program", "exec": "zz-no-such"}', ("was not found in PATH",)),
+    "no-such-program": Manifest(
+        '{"name": "no-such-program", "exec": "zz-no-such", "language": "ruby"}', ("was not found in PATH",)
+    ),
 }
 
 
@@ -156,10 +159,80 @@ def test_exit_statuses_are_fields_too(daemon: Daemon) -> None:
     assert error_of(daemon, "m3-signal")["exit_status"] == "signal: SIGTERM"
 
 
-def test_m2_stderr_is_in_the_log(daemon: Daemon, home: Path) -> None:
-    """What a failing extension wrote to stderr is in its log, and its last lines are shown."""
+def test_m2_an_exit_before_hello(daemon: Daemon, home: Path) -> None:
+    """One error with the exit status and the log's path, in words alone; what it wrote to stderr is in that log."""
+    message = error_of(daemon, "m2-exits")["message"]
+
+    assert message == (
+        "Extension m2-exits failed to start.\n\n"
+        "  exec: ./m2-exits.py (python)\n"
+        "  error: extension exited before hello: exit status 23\n"
+        f"  directory: {home / 'extensions' / 'm2-exits'}\n"
+        f"  stderr log: {home / 'logs' / 'ext-m2-exits.log'}"
+    )
     assert "cannot find my data\n" in log_of(home, "m2-exits")
     assert view(daemon, "m2-exits")["last_stderr"] == ["cannot find my data"]
+
+
+def test_m3_a_signal_before_hello(daemon: Daemon) -> None:
+    """The error says which signal ended it, and names the log."""
+    message = error_of(daemon, "m3-signal")["message"]
+
+    assert "extension exited before hello: signal: SIGTERM" in message
+    assert "ext-m3-signal.log" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param("m4-no-json", "parse hello", id="m4"),
+        pytest.param("m5-version-1", "unsupported extension protocol version 1", id="m5"),
+    ],
+)
+def test_m4_m5_who_is_refused_is_gone(daemon: Daemon, home: Path, name: str, words: str) -> None:
+    """A first line that is no hello of version 2 is quoted; the process has been reaped, and its log is closed."""
+    assert words in error_of(daemon, name)["message"]
+    well = view(daemon, "witness")["pid"]
+    assert len(children(daemon.process.pid) - {well}) == 1, "only the guardian is left, and no zombie"
+    opened = [os.readlink(fd) for fd in Path(f"/proc/{daemon.process.pid}/fd").iterdir() if os.path.lexists(fd)]
+    logs = [path for path in opened if path.startswith(str(home / "logs"))]
+    assert logs == [str(home / "logs" / "ext-witness.log")]
+
+
+def test_b8_a_name_that_leads_elsewhere_is_refused(daemon: Daemon, home: Path) -> None:
+    """``../outside`` is no name: nothing is started under it, and no log is written for it."""
+    assert "'../outside' is not allowed" in error_of(daemon, "outside-name")["message"]
+    assert not (home / "ext-").exists()
+    assert not list(home.rglob("*outside.log"))
+    assert view(daemon, "outside-name")["state"] == "failed"
+
+
+def test_u2_a_runtime_that_is_not_there(daemon: Daemon, home: Path) -> None:
+    """The error has the name, the program as it is written, the declared language and the directory, which it has
+    once.
+    """
+    message = error_of(daemon, "no-such-program")["message"]
+
+    for words in ("Extension no-such-program", "exec: zz-no-such (ruby)", "exec 'zz-no-such' was not found in PATH"):
+        assert words in message
+    assert message.count(str(home / "extensions" / "no-such-program")) == 1
+
+
+def test_u1_explicit_paths_have_the_same_errors(home: Path, tmp_path: Path) -> None:
+    """A broken manifest, a program that is not there and a log that cannot be made, each named by ``--ext``."""
+    names = ("bad-json", "no-name-in-manifest", "no-exec", "no-such-program")
+    paths = [home / "extensions" / name for name in names]
+    locked = installed(tmp_path, "locked", "serve()")
+    (tmp_path / "logs").write_text("in the way of the directory")
+    options = [word for path in (*paths, locked, tmp_path / "nothing") for word in ("-e", str(path))]
+    with Daemon(tmp_path, "--no-ext", *options) as daemon:
+        daemon.prompt("hello")
+        errors = [f for f in daemon.frames if f["type"] == "ext_error"]
+
+        assert [f["stage"] for f in errors] == ["load"] * 6
+        for path in (*paths, locked, tmp_path / "nothing"):
+            (message,) = (f["message"] for f in errors if str(path) in f["message"])
+            assert message.count(str(path)) == 1
 
 
 def test_the_others_are_unaffected(daemon: Daemon) -> None:

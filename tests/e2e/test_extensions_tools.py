@@ -99,6 +99,17 @@ def test_attribution(tmp_path: Path) -> None:
         assert tools["bash"]["source"] == "builtin"
 
 
+def test_m22_a_tool_is_there_when_its_extension_is_ready(tmp_path: Path) -> None:
+    """What was registered before ``ready`` is listed then, and a call of it gives its one block of text."""
+    installed(tmp_path, "mine", "time.sleep(0.3)\nserve(tool('work'), tool_call=lambda f: result(f, 'done'))")
+    with Daemon(tmp_path) as daemon:
+        daemon.ready("mine")
+        assert "work" in [tool["name"] for tool in daemon.call("get_tools")["tools"]]
+        assert view(daemon, "mine")["tools"] == ["work"]
+        result = only_result(daemon.prompt("call work {}"))
+        assert (result["is_error"], result["content"]) == (False, [{"type": "text", "text": "done"}])
+
+
 BOTH = "serve(tool('shared', NAME), command('CaseTest'), command('casetest'), tool_call=lambda f: result(f, NAME))"
 
 
@@ -264,7 +275,7 @@ def test_k11_a_tool_that_waits_for_a_person(tmp_path: Path, key: str, is_error: 
 
 def test_u11_nobody_there_to_ask(tmp_path: Path) -> None:
     """Without such a frontend an interactive tool fails at once, and nothing is sent; plain tools work."""
-    installed(tmp_path, "person", PERSON)
+    directory = installed(tmp_path, "person", PERSON.replace("panel_key=key,", "panel_key=key, every=remember,"))
     with Daemon(tmp_path) as daemon:
         refused = only_result(daemon.prompt("call approve {}"))
 
@@ -272,6 +283,8 @@ def test_u11_nobody_there_to_ask(tmp_path: Path) -> None:
         assert "needs a frontend that shows panels" in text_of(refused)
         assert text_of(only_result(daemon.prompt("call plain {}"))) == "plain"
         assert not any(f["type"] == "ext_panel_open" for f in daemon.frames)
+    frames = [json.loads(line) for line in (directory / "frames.jsonl").read_text().splitlines()]
+    assert [f["name"] for f in frames if f["type"] == "tool_call"] == ["plain"]
 
 
 @pytest.mark.parametrize("capable", [True, False])

@@ -5,7 +5,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.e2e.harness import PYTHON_HEAD, Daemon, write_extension
+from tests.e2e.harness import PYTHON_HEAD, Daemon, run_zutd, write_extension
 from tests.extensions.programs import seen
 
 PROGRAM = (
@@ -55,6 +55,100 @@ def test_m21_r7_reload_runs_what_is_there_now(tmp_path: Path) -> None:
         assert "k2" not in [tool["name"] for tool in daemon.call("get_tools")["tools"]]
         assert not any(os.path.exists(f"/proc/{pid}") for pid in old.values())
         assert daemon.finish() == 0
+
+
+SHOWS = (
+    PYTHON_HEAD
+    + """
+hello("NAME", "status")
+for frame in frames():
+    if frame["type"] == "hello_ack":
+        emit(type="register_command", name="NAME", description="")
+        emit(type="status", key="pid", text=str(os.getpid()))
+        emit(type="ready")
+    elif frame["type"] == "command_invoked":
+        emit(type="command_response", id=frame["id"], action="display", display="here")
+"""
+)
+
+
+def test_m21_as_many_come_as_went(tmp_path: Path) -> None:
+    """Stopped and loaded are the number of before; the old chrome goes before the new comes; commands are back."""
+    names = ("one", "two")
+    for name in names:
+        write_extension(tmp_path / "extensions", name, SHOWS.replace("NAME", name))
+    with Daemon(tmp_path) as daemon:
+        daemon.ready(*names)
+        before = {status["extension"]: status["text"] for status in daemon.call("get_state")["statuses"]}
+        begin = len(daemon.frames)
+        report = daemon.call("reload_ext")
+        after = {status["extension"]: status["text"] for status in daemon.call("get_state")["statuses"]}
+
+        assert report == {"stopped": 2, "loaded": 2, "ready": 2, "errors": []}
+        assert sorted(before) == sorted(after) == ["one", "two"]
+        assert not set(before.values()) & set(after.values())
+        for name in names:
+            told = [f["type"] for f in daemon.frames[begin:] if f.get("extension") == name]
+            assert told == ["ext_chrome_clear", "ext_exit", "ext_status", "ext_ready"]
+            assert daemon.call("invoke_command", name=name)["display"] == "here"
+
+
+def test_r7_r8_what_a_reload_reports(tmp_path: Path) -> None:
+    """Numbers and errors are in the reply and in ``get_extensions``; a good reload takes the errors away; the
+    conversation knows of none of it.
+    """
+    installed = tmp_path / "extensions"
+    for name in ("one", "two"):
+        write_extension(installed, name, SHOWS.replace("NAME", name))
+    broken = write_extension(installed, "broken", PYTHON_HEAD + "sys.exit(9)")
+    with Daemon(tmp_path) as daemon:
+        daemon.prompt("hello")
+        assert "exit status 9" in seen(daemon, "ext_error", extension="broken")["message"]
+        failed = daemon.call("reload_ext")
+        (shown,) = (e for e in daemon.call("get_extensions")["extensions"] if e["name"] == "broken")
+
+        assert (failed["stopped"], failed["loaded"], failed["ready"], len(failed["errors"])) == (3, 2, 2, 1)
+        for words in (
+            "Extension broken failed to start.", "exec: ./broken.py (python)", "exit status 9", str(broken),
+            str(tmp_path / "logs" / "ext-broken.log"),
+        ):  # fmt: skip
+            assert words in failed["errors"][0]
+        assert failed["errors"][0].count("\n") > 3, "its lines keep their breaks"
+        assert (shown["state"], shown["error"]) == ("failed", failed["errors"][0])
+
+        write_extension(installed, "broken", SHOWS.replace("NAME", "broken"))
+        assert daemon.call("reload_ext") == {"stopped": 3, "loaded": 3, "ready": 3, "errors": []}
+        assert not any(e.get("error") for e in daemon.call("get_extensions")["extensions"])
+        roles = [message["role"] for message in daemon.call("get_messages")["messages"]]
+        assert roles == ["user", "assistant"]
+
+
+def test_r8_errors_at_the_start_are_told_and_not_said_to_the_model(tmp_path: Path) -> None:
+    """Over rpc an event, in print mode a line on stderr; no message is made of it."""
+    write_extension(tmp_path / "extensions", "broken", PYTHON_HEAD + "sys.exit(9)")
+    with Daemon(tmp_path) as daemon:
+        daemon.call("ping")
+        assert daemon.event("ext_error")["stage"] == "handshake"
+        assert daemon.call("get_state")["message_count"] == 0
+        assert daemon.call("get_messages")["messages"] == []
+    printed = run_zutd(tmp_path, "-p", "hello")
+    assert printed.returncode == 0
+    assert "exit status 9" in printed.stderr
+    assert "exit status" not in printed.stdout
+
+
+def test_reload_searches_no_more_than_the_start_did(tmp_path: Path) -> None:
+    """With ``--no-ext`` only what ``--ext`` names runs, also after a reload; a path that failed is tried again."""
+    write_extension(tmp_path / "home" / "extensions", "everybodys", SHOWS.replace("NAME", "everybodys"))
+    mine = write_extension(tmp_path, "mine", SHOWS.replace("NAME", "mine"))
+    later = tmp_path / "later"
+    with Daemon(tmp_path / "home", "--no-ext", "-e", str(mine), "-e", str(later), cwd=tmp_path) as daemon:
+        daemon.ready("mine")
+        report = daemon.call("reload_ext")
+        assert (report["loaded"], len(report["errors"])) == (1, 1)
+        write_extension(tmp_path, "later", SHOWS.replace("NAME", "later"))
+        assert daemon.call("reload_ext") == {"stopped": 1, "loaded": 2, "ready": 2, "errors": []}
+        assert [e["name"] for e in daemon.call("get_extensions")["extensions"]] == ["mine", "later"]
 
 
 def test_reload_waits_for_its_turn(tmp_path: Path) -> None:
