@@ -161,6 +161,37 @@ def test_commands_that_fail(home: Path, name: str, words: str) -> None:
         assert "ext_display" not in types(daemon.frames)
 
 
+def test_r9_a_command_hides_a_skill_of_its_name(home: Path) -> None:
+    """Whatever the case, the catalogue has one of a name: the extension's command, which is what ``/name`` runs."""
+    for name in ("Noop", "DISPLAY", "other"):
+        (home / "skills" / name).mkdir(parents=True)
+        (home / "skills" / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: a skill\n---\nbody\n")
+    with Daemon(home) as daemon:
+        daemon.ready("acts")
+        listed = [
+            c for c in daemon.call("get_commands")["commands"] if c["name"].lower() in ("noop", "display", "other")
+        ]
+        daemon.prompt("/DISPLAY")
+
+        assert [(c["name"], c["source"]) for c in listed] == [
+            ("display", "extension"), ("noop", "extension"), ("other", "skill"),
+        ]  # fmt: skip
+        assert seen(daemon, "ext_display")["text"] == "for the eye"
+        assert daemon.call("get_state")["message_count"] == 0
+
+
+def test_r9_no_name_is_kept_from_commands(tmp_path: Path) -> None:
+    """There are no slash commands of the daemon's own: names that zut keeps for itself are free for extensions."""
+    installed(tmp_path, "free", "serve(command('Help'), command('clear'),"
+              " command_invoked=lambda f: respond(f, action='display', display=f['name']))")  # fmt: skip
+    with Daemon(tmp_path) as daemon:
+        daemon.prompt("/help")
+        daemon.prompt("/CLEAR")
+
+        assert [f["text"] for f in daemon.frames if f["type"] == "ext_display"] == ["Help", "clear"]
+        assert view(daemon, "free")["conflicts"] == []
+
+
 def test_command_that_nobody_has(home: Path) -> None:
     """Invoking what is not there is ``not_found`` with its name."""
     with Daemon(home) as daemon:

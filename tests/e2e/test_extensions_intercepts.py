@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.harness import Daemon, run_zutd
+from tests.e2e.talking import rows
 from tests.extensions.programs import extension, installed, seen, text_of, types
 from tests.fakes.model_server import ModelServer
 
@@ -56,6 +57,33 @@ def test_k7_hidden_context_reaches_one_request_only(tmp_path: Path) -> None:
         assert "SECRET-PHASE" not in told
 
 
+def test_c7_hidden_context_leaves_the_cached_prefix_alone(tmp_path: Path) -> None:
+    """System prompt and conversation are byte for byte what they are without it: context comes behind them, as the
+    user's word, and no message or row is made of it.
+    """
+    seen_by_model = []
+    for name in ("with", "without"):
+        home = tmp_path / name
+        home.mkdir()
+        if name == "with":
+            installed(home, "phase", CONTEXT.format(text="'CONTEXT'"))
+        with ModelServer([{"text": "one"}, {"text": "two"}]) as server:
+            with Daemon(home, *against(server), "--system-prompt", "Be good.", cwd=tmp_path) as daemon:
+                daemon.prompt("first")
+                daemon.prompt("second")
+                roles = [message["role"] for message in daemon.call("get_messages")["messages"]]
+                daemon.finish()
+            seen_by_model.append([request.body["messages"] for request in server.requests])
+        assert roles == ["user", "assistant"] * 2
+        assert "CONTEXT" not in everything_on_disk(home)
+
+    with_context, without = seen_by_model
+    for told, plain in zip(with_context, without, strict=True):
+        assert told[: len(plain) - 1] == plain[:-1]
+        assert {message["role"] for message in told} <= {"system", "user", "assistant"}
+        assert "CONTEXT" in json.dumps(told[len(plain) - 1 :])
+
+
 def test_m20_context_of_all_is_bounded(tmp_path: Path) -> None:
     """Contexts of several extensions are joined in order, named, and cut at 16 KiB on a character's edge."""
     installed(tmp_path, "a-long", CONTEXT.format(text="'\\u00e4\\U0001f600' * 5000"))
@@ -103,6 +131,10 @@ def test_m19_replacement_is_all_the_user_sees(tmp_path: Path) -> None:
         assert "sk-ant" not in json.dumps(first)
         assert next(text_of(m) for m in transcript if m["role"] == "assistant") == "the key is sk-ant"
         assert "the key is sk-ant" in json.dumps(server.requests[1].body)
+        decisions = [
+            row["decision"] for row in rows(daemon.call("get_state")["session"]["path"]) if row["type"] == "verdict"
+        ]
+        assert decisions == ["rewrite"], "the second answer was left as it was"
         observed = [json.loads(line)["text"] for line in (directory / "frames.jsonl").read_text().splitlines()]
         assert observed == ["the key is [redacted]", "nothing secret"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import Daemon
+from tests.e2e.harness import Daemon, run_zutd
 from tests.extensions.programs import eventually, installed, seen, types, view
 
 SHOW = r"""
@@ -55,6 +55,27 @@ def test_m15_r1_alert(tmp_path: Path) -> None:
         {"type": "ext_alert", "kind": "bell", "reason": "question_ready"},
         {"type": "ext_alert", "kind": "x"},
     ]
+
+
+def test_r1_an_alert_rings_no_terminal(tmp_path: Path) -> None:
+    """In print and json mode too an alert is words or an event: no BEL byte on either stream, not from its reason."""
+    body = r"""
+serve(command("ring"), command_invoked=lambda f: (emit(type="alert", kind="bell", reason="\a now"),
+      note("\a heard", "warn"), respond(f, action="display", display="\a rung")))
+"""
+    installed(tmp_path, "ui", body)
+    as_json = run_zutd(tmp_path, "--json", "/ring")
+    printed = run_zutd(tmp_path, "-p", "/ring")
+
+    events = [json.loads(line) for line in as_json.stdout.splitlines()]
+    (alert,) = (event for event in events if event["type"] == "ext_alert")
+    assert {key: alert[key] for key in alert if key != "seq"} == {
+        "type": "ext_alert", "extension": "ui", "kind": "bell", "reason": "\a now",
+    }  # fmt: skip
+    assert "rung" in printed.stderr
+    for done in (as_json, printed):
+        assert done.returncode == 0
+        assert "\a" not in done.stdout + done.stderr
 
 
 def test_r5_status(tmp_path: Path) -> None:
@@ -203,6 +224,28 @@ def test_panels_belong_to_their_extension(tmp_path: Path) -> None:
         assert "ext_panel_render" not in types(daemon.frames)
 
 
+def test_r10_closing_a_panel_answers_no_question(tmp_path: Path) -> None:
+    """While a call waits for the user's word, a panel that is closed by either side leaves the question as it is."""
+    directory = installed(tmp_path, "one", PANEL)
+    with Daemon(tmp_path, "--no-yolo") as daemon:
+        daemon.call("hello", capabilities=["confirm", "panels"])
+        daemon.ready("one")
+        daemon.send("prompt", message="run: touch made")
+        asked = daemon.event("confirm_request")
+        for command, more in (("panel_close", {}), ("panel_key", {"key": "enter"})):
+            daemon.call("invoke_command", name="open-one")
+            daemon.call(command, extension="one", panel_id="todos", **more)
+        assert eventually(lambda: len(heard(directory)) == 2)
+        assert eventually(lambda: daemon.call("get_state")["panels"] == [])
+
+        assert [p["request_id"] for p in daemon.call("get_state")["pending"]] == [asked["request_id"]]
+        assert "request_resolved" not in types(daemon.frames)
+        assert not (tmp_path / "made").exists()
+        daemon.call("confirm_response", request_id=asked["request_id"], decision="allow")
+        daemon.event("done")
+        assert (tmp_path / "made").exists()
+
+
 def test_m16_spontaneous_panel(tmp_path: Path) -> None:
     """A panel may open without a command; without a title it has its extension's name."""
     events, state = shown(
@@ -307,9 +350,18 @@ serve(ready=False, hello_ack=ready)
 
 
 def test_r3_early_events_are_bounded(tmp_path: Path) -> None:
-    """256 events are kept for a frontend that says nothing; then the oldest goes, and is counted."""
+    """256 events are kept for a frontend that says nothing; then the oldest goes, and is counted. Whatever went,
+    the state has the latest of every status and widget, and none that was cleared.
+    """
     body = """
 def ready(frame):
+    for n in range(3):
+        emit(type="status", key="kept", text=f"{n} of 3")
+        emit(type="widget", id="kept", lines=[f"{n}"])
+    emit(type="status", key="cleared", text="x")
+    emit(type="widget", id="cleared", lines=["x"])
+    emit(type="status", key="cleared", text="")
+    emit(type="widget_clear", id="cleared")
     for n in range(1000):
         note(str(n))
     emit(type="ready")
@@ -324,7 +376,10 @@ serve(ready=False, hello_ack=ready)
 
         notes = [f["message"] for f in daemon.frames if f["type"] == "ext_notify"]
         assert notes == [str(n) for n in range(745, 1000)]
-        assert daemon.call("get_state")["ext_events_dropped"] == 745
+        state = daemon.call("get_state")
+        assert state["ext_events_dropped"] == 755
+        assert [(s["key"], s["text"]) for s in state["statuses"]] == [("kept", "2 of 3")]
+        assert [(w["id"], w["lines"]) for w in state["widgets"]] == [("kept", ["2"])]
 
 
 def _idle(pid: int) -> bool:
