@@ -204,6 +204,8 @@ class World:
         self.tool_list = list(tools)
         self.steering: list[Incoming] = []
         self.reported: list[BaseException] = []
+        self.refuses: Callable[[str, Any], str] = lambda _, __: ""
+        """Why a person does not want a call (name, arguments) to run; empty when they do."""
         self.retry: Retry = DEFAULT
         self.max_steps = max_steps
         self.runner = self.make_runner()
@@ -225,6 +227,7 @@ class World:
             emit=self._emit,
             compacted=lambda: self.log.append("compacted"),
             report=self._report,
+            approver=self,
         )
 
     @property
@@ -243,6 +246,13 @@ class World:
     def _report(self, exc: BaseException) -> str:
         self.reported.append(exc)
         return "ref"
+
+    async def refusal(self, tool: Any, call_id: str, args: Any, context: ToolContext) -> str:
+        """The test's person takes a moment and decides (agent.ports.Approver)."""
+        del call_id, context
+        self.moment()
+        await trio.lowlevel.checkpoint()
+        return self.refuses(tool.name, args)
 
     # --- agent.ports.Surroundings
 

@@ -1,5 +1,7 @@
 """What an approval is remembered for."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +58,31 @@ def test_reading_garbage_remembers_nothing_it_should_not(value: object) -> None:
     if memory.everything:
         assert isinstance(value, dict)
         assert value["everything"] is True
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        ({"name": "n", "query": "q", "url": "u", "file_path": "f", "path": "p", "command": "c"}, "c"),
+        ({"name": "n", "query": "q", "url": "u", "file_path": "f", "path": "p"}, "p"),
+        ({"name": "n", "query": "q", "url": "u", "file_path": "f"}, "f"),
+        ({"name": "n", "query": "q", "url": "u"}, "u"),
+        ({"name": "n", "query": "q"}, "q"),
+        ({"name": "n", "x": 1}, "n"),
+        ({"command": "", "path": 7, "name": "n"}, "n"),
+        ({"x": 1, "y": ["é"]}, '{"x":1,"y":["é"]}'),
+        ({}, "{}"),
+        ([1], "[1]"),
+        ({"command": "c" * 120}, "c" * 120),
+        ({"command": "c" * 121}, "c" * 117 + "..."),
+        ({"command": "é" * 61}, "é" * 58 + "..."),
+    ],
+)
+def test_c10_what_a_preview_shows(args: Any, line: str) -> None:
+    """The first text among command, path, file_path, url, query and name, else all as JSON; 120 bytes, cut at a
+    character.
+    """
+    assert preview(args) == line
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=300), max_size=4))

@@ -1,5 +1,6 @@
 """The calls of a turn: each has one result, whatever the tool does; those that only look run together."""
 
+import re
 from typing import Any
 
 import attrs
@@ -98,13 +99,81 @@ def test_a_state_that_is_too_large_is_not_kept_but_the_result_is() -> None:
 
 
 def test_c4_a_state_that_cannot_be_written_makes_an_error_of_the_result() -> None:
-    """The transcript never claims a state that was not saved."""
-    world = World(says(call("a")), says("Done."), tools=[tool(details={"n": 1}, extension="ext")])
+    """The transcript never claims a state that was not saved: only the reason is left of the result."""
+    saver = tool(text="saved", details={"n": 1}, extension="ext", activate=("hidden",))
+    world = World(says(call("a")), says("Done."), tools=[saver, tool("hidden", deferred=True)])
     world.journal.refuse = lambda write: write == 3
     assert world.run() == "ok"
     (told,) = world.told(e.ToolResultEvent)
     assert told.is_error
-    assert "could not be persisted" in texts(told)
+    assert texts(told) == "tool result state could not be persisted: the disk refuses write 3"
+    assert told.details is ABSENT
+    assert [row.value.activated_tools for row in world.journal.rows if row.kind == "message"] == [()] * 4
+    assert not [row for row in world.journal.rows if row.kind == "state"]
+
+
+def test_c3_only_what_runs_is_told_as_begun() -> None:
+    """Once for a call that was allowed, after that; never for a tool that is not there, a blocked or a refused call."""
+    names = ["runs", "blocked", "refused", "missing"]
+    world = World(says(*(call(name, name) for name in names)), says("Done."), tools=[tool(name) for name in names[:-1]])
+    asked: list[str] = []
+
+    def person(name: str, _: Any) -> str:
+        asked.append(name)
+        assert not [event for event in world.told(e.ToolExecutionStarted) if event.name == name]
+        return "no" if name == "refused" else ""
+
+    world.refuses = person
+    world.guards.call = lambda name, args: CallVerdict(blocked=name == "blocked", reason="not that", args=args)
+    assert world.run() == "ok"
+    assert [event.name for event in world.told(e.ToolExecutionStarted)] == ["runs"]
+    assert asked == ["runs", "refused"], "nobody is asked about what is not going to run"
+    results = [(event.id, event.is_error, texts(event)) for event in world.told(e.ToolResultEvent)]
+    assert results[:3] == [("runs", False, "seen"), ("blocked", True, "not that"), ("refused", True, "no")]
+    assert results[3][:2] == ("missing", True)
+
+
+def test_c3_a_person_is_asked_about_what_will_run() -> None:
+    """Guards come first: the person decides on the arguments that they left."""
+    world = World(says(call("a", path="x")), says("Done."), tools=[tool()])
+    asked: list[Any] = []
+
+    def person(_: str, args: Any) -> str:
+        asked.append(args)
+        return ""
+
+    world.refuses = person
+    world.guards.call = lambda _, __: CallVerdict(blocked=False, reason="", args={"path": "y"}, rewritten_by=("g",))
+    assert world.run() == "ok"
+    assert asked == [{"path": "y"}]
+
+
+@pytest.mark.parametrize("how", ["good", "error", "crash", "missing", "aborted"])
+def test_c5_every_result_has_its_time(how: str) -> None:
+    """However a call ends, its one row says when, between the prompt's row and the next one."""
+
+    async def aborts(_: dict[str, Any], __: ToolContext) -> ToolOutput:
+        world.runner.abort()
+        await trio.lowlevel.checkpoint()
+        raise AssertionError("the turn has been aborted")
+
+    tools = {
+        "good": tool(),
+        "error": broken(ToolError("no")),
+        "crash": broken(ZeroDivisionError()),
+        "missing": tool("other"),
+        "aborted": FakeTool(name="look", run_it=aborts),
+    }
+    world = World(says(call("a")), says("Done."), tools=[tools[how]])
+    assert world.run() == ("aborted" if how == "aborted" else "ok")
+    times = [message.time for message in world.journal.messages]
+    (result,) = (message for message in world.journal.messages if message.role == "tool")
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time) for time in times)
+    assert times == sorted(times)
+    assert len(result.content) == 1
+    assert results_of([result])[0].is_error == (how != "good")
+    if how == "crash":
+        assert texts(results_of([result])[0]) == "tool execution failed (ref)"
 
 
 def test_deferred_tools_join_when_a_result_activates_them() -> None:
