@@ -1,5 +1,6 @@
 """From the command line to an exit code: find out what is wanted, build the settings, run a frontend."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -233,7 +234,11 @@ def _tools(args: "argparse.Namespace") -> tuple[str, ...] | None:
 
 
 def _serve(mode: str, prompt: str, settings: "Settings") -> int:
-    """Everything heavy is imported from here on."""
+    """Everything heavy is imported from here on, and stays: to look for garbage in it would cost a tenth of the start.
+
+    The server looks for garbage again as soon as it has loaded everything.
+    """
+    gc.disable()
     from zutd.frontends.start import CannotStartError, serve
 
     try:
