@@ -5,18 +5,18 @@ that tells of it. Whatever happens (abort, failure, a full disk), every call has
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final, NoReturn
 
 import trio
 
+from zutd.agent.acting import Acting
 from zutd.agent.asking import ask
-from zutd.agent.calls import CallRunner, Ready
 from zutd.agent.compaction import is_due
 from zutd.agent.compactor import CompactionError, Compactor
-from zutd.agent.guardrails import MISSING, REPEATED, Repetition, says_nothing
+from zutd.agent.guardrails import MISSING, says_nothing
 from zutd.agent.images import FEW, ImageLimits, bound_images
 from zutd.agent.meter import Meter
+from zutd.agent.moment import now
 from zutd.agent.ports import (
     Choice,
     Incoming,
@@ -27,8 +27,8 @@ from zutd.agent.ports import (
 )
 from zutd.agent.stream import Stream
 from zutd.agent.structured import OutputSchema
-from zutd.agent.turn import ABORTED, SKIPPED, Phase, Turn
-from zutd.agent.views import row_id, view_content, view_result_content
+from zutd.agent.turn import ABORTED, Phase, Turn
+from zutd.agent.views import row_id, view_content
 from zutd.frames.blocks import (
     NO_USAGE,
     Block,
@@ -37,10 +37,8 @@ from zutd.frames.blocks import (
     Stop,
     Text,
     ToolCall,
-    ToolResult,
     text_of,
 )
-from zutd.frames.define import ABSENT
 from zutd.frames.events import (
     AssistantMessage,
     ErrorEvent,
@@ -48,7 +46,6 @@ from zutd.frames.events import (
     RetryScheduled,
     TextDelta,
     ToolCallEvent,
-    ToolResultEvent,
     TurnEnd,
     TurnStart,
     UserMessage,
@@ -56,7 +53,7 @@ from zutd.frames.events import (
 from zutd.frames.extension import EventFrame
 from zutd.models.base import Answer, ErrorKind, ModelError, Request, ToolSpec
 
-__all__ = ["LoopSettings", "Ports", "TurnRunner", "now"]
+__all__ = ["LoopSettings", "Ports", "TurnRunner"]
 
 
 class _StopTurn(Exception):  # noqa: N818 - control flow, not an error
@@ -65,11 +62,6 @@ class _StopTurn(Exception):  # noqa: N818 - control flow, not an error
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome)
         self.outcome: Outcome = outcome
-
-
-def now() -> str:
-    """The time in RFC 3339, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class TurnRunner:
@@ -85,16 +77,12 @@ class TurnRunner:
         self._scope = trio.CancelScope()
         self._stream: Stream | None = None
         self._choice: Choice | None = None
-        self._calls = CallRunner(ports, settings)
-        self._asked: tuple[ToolCall, ...] = ()
         self._image_limits = ImageLimits()
         self._showed_images = False
-        self._repetition = Repetition()
-        self._runaway = False
         self._silent = False
         self._nudged = False
         self._notes: list[str] = []
-        self._kept = 0
+        self._acting = Acting(ports, settings, self._turn, self._notes.append)
         self._opened = False
         self.meter = Meter(ports.journal.total_usage(), ports.emit)
         self._compactor = Compactor(ports, settings.retry, self.meter)
@@ -158,7 +146,7 @@ class TurnRunner:
             self._check_limits()
             await self._compact_if_due()
             if await self._step():
-                await self._act()
+                await self._acting.run()
             elif not self._ports.around.has_steering():
                 self._end_or_nudge()
 
@@ -169,7 +157,7 @@ class TurnRunner:
         exceeded = self._settings.budget.exceeded(self.meter.turn)
         if exceeded:
             self._stop_at(exceeded, "limit")
-        if self._runaway:
+        if self._acting.runaway:
             self._stop_at("the model repeats the same tool call with the same result", "repetition")
 
     def _stop_at(self, message: str, code: str) -> NoReturn:
@@ -365,10 +353,10 @@ class TurnRunner:
             self._show(verdict_text, message.time, n, held=held)
         self._silent = says_nothing(message)
         self._final = text_of(message.content, "")
-        calls = self._asked = self._turn.take_answer(message)
-        self._kept = 0
+        calls = self._turn.take_answer(message)
+        self._acting.begin(calls)
         for call in calls:
-            owner = self._calls.owner(call.name)
+            owner = self._acting.owner(call.name)
             ports.emit(ToolCallEvent(id=call.id, name=call.name, args=call.args, extension=owner))
             ports.guards.observe(
                 EventFrame(event="tool_call", tool_id=call.id, tool_name=call.name, tool_args=call.args)
@@ -398,80 +386,6 @@ class TurnRunner:
             return content
         return _with_text(content, verdict.text)
 
-    # --- running tools
-
-    async def _act(self) -> None:
-        """Run the answer's calls: one after another, or together when all of them just look."""
-        self._kept = 0
-        self._keep_results()  # a cut-off answer has them already
-        rest = self._turn.open_calls
-        if len(rest) > 1 and all(map(self._calls.just_looks, rest)):
-            await self._act_together()
-        else:
-            await self._act_in_turn()
-        self._turn.collect()
-
-    async def _act_in_turn(self) -> None:
-        while (call := self._turn.next_call()) is not None:
-            if self._ports.around.has_steering():
-                self._turn.fill(SKIPPED)
-            else:
-                self._turn.give(await self._calls.run(call))
-            self._keep_results()
-
-    async def _act_together(self) -> None:
-        """Guards and approvals are asked in order, then all that may run runs at once; one failure stops no other."""
-        prepared = [(place, await self._calls.prepare(call)) for place, call in self._turn.begin_rest()]
-
-        failures: list[JournalError] = []
-
-        async def finish(place: int, ready: Ready) -> None:
-            try:
-                self._turn.give(await self._calls.execute(ready), place)
-                self._keep_results()
-            except JournalError as exc:
-                failures.append(exc)
-
-        async with trio.open_nursery() as nursery:
-            for place, ready in prepared:
-                if isinstance(ready, ToolResult):
-                    self._turn.give(ready, place)
-                else:
-                    nursery.start_soon(finish, place, ready)
-        if failures:
-            raise failures[0]
-        self._keep_results()
-
-    def _keep_results(self) -> None:
-        """Write results as soon as they are there, then tell of them."""
-        fresh = self._turn.results[self._kept :]
-        if not fresh:
-            return
-        message = Message(role="tool", content=fresh, time=now(), activated_tools=self._calls.take_activated())
-        self._ports.journal.add_message(message)
-        for call, result in zip(self._asked[self._kept :], fresh, strict=False):
-            self._watch(call, result)
-        self._kept += len(fresh)
-        for result in fresh:
-            self._tell_result(result)
-
-    def _watch(self, call: ToolCall, result: ToolResult) -> None:
-        found = self._repetition.note(call, result)
-        if found == "warn":
-            self._notes.append(REPEATED)
-        self._runaway = self._runaway or found == "stop"
-
-    def _tell_result(self, result: ToolResult) -> None:
-        self._ports.emit(
-            ToolResultEvent(
-                id=result.call_id,
-                is_error=result.is_error,
-                content=view_result_content(result.content),
-                extension=result.extension,
-                details=ABSENT if result.extension else result.details,
-            )
-        )
-
     # --- the end
 
     def _end_aborted(self) -> None:
@@ -498,7 +412,7 @@ class TurnRunner:
     def _end(self, outcome: Outcome) -> None:
         if self._turn.phase is Phase.ACTING:
             self._turn.fill(ABORTED)
-            self._keep_results()
+            self._acting.keep_results()
         self._settle()
         self._turn.end(outcome)
 
