@@ -176,7 +176,7 @@ def test_c5_every_result_has_its_time(how: str) -> None:
         assert texts(results_of([result])[0]) == "tool execution failed (ref)"
 
 
-def test_deferred_tools_join_when_a_result_activates_them() -> None:
+def test_v2_deferred_tools_join_when_a_result_activates_them() -> None:
     """A deferred tool is not offered until a result names it; names that mean nothing are passed over."""
     finder = tool("find", activate=("hidden", "look", "nothing"))
     tools = [finder, tool("look"), tool("hidden", deferred=True)]

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from zutd.agent.context import build_messages
 from zutd.frames.blocks import Message, Text, ToolCall, ToolResult
+from zutd.frames.define import evolve
+from zutd.models.anthropic_body import request_body as anthropic_body
 from zutd.models.base import ModelInfo, Request, ToolSpec
 from zutd.models.openai_body import request_body
 from zutd.models.providers import PLAIN
@@ -51,6 +54,18 @@ def test_v2_other_models_get_the_whole_list() -> None:
     body = request_body(_request("gpt-5"), PLAIN)
     assert _names(body["tools"]) == ["late", "loader"]
     assert not any("tools" in message for message in body["messages"])
+    assert [tool["name"] for tool in anthropic_body(_request("claude-x"))["tools"]] == ["late", "loader"]
+
+
+def test_s7_a_result_without_its_call_still_activates() -> None:
+    """A tool row whose call is not on this path goes to no provider, but the tool that it activated does."""
+    whole = _request("kimi-k3")
+    unpaired = build_messages("", [whole.messages[0], *whole.messages[2:]])
+    assert [message.role for message in unpaired] == ["user", "user"]
+    body = request_body(evolve(whole, messages=unpaired), PLAIN)
+    assert sorted(m["role"] for m in body["messages"]) == ["system", "system", "user", "user"]
+    (placed,) = (m for m in body["messages"] if "tools" in m)
+    assert _names(placed["tools"]) == ["late"]
 
 
 def test_a_late_tool_survives_compaction() -> None:

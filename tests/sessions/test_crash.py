@@ -125,6 +125,37 @@ def test_two_processes_never_write_one_session(tmp_path: Path) -> None:
         assert (session.title, texts(session.messages())) == ("theirs", ["ours"])
 
 
+def test_s6_rows_of_many_writers_are_whole_lines(tmp_path: Path) -> None:
+    """Processes that want to append to one session at the same time take turns: every line is JSON, no row is lost,
+    and rows are numbered without a gap.
+    """
+    first = new_session(tmp_path)
+    first.add_message(user("begin"))
+    path = Path(str(first.path))
+    first.close()
+
+    def write(name: str) -> None:
+        left = 25
+        while left:
+            try:
+                with Session.open(Store(tmp_path), path) as session:
+                    for _ in range(min(left, 3)):
+                        session.add_message(user(f"{name}{left} " + "x" * 5000))
+                        session.add_state(name, left)
+                        left -= 1
+            except SessionInUse:
+                os.sched_yield()
+
+    for child in [fork_child(lambda name=name: write(name)) for name in "abcd"]:  # type: ignore[misc] # bound at once
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    rows = rows_of(path)
+    numbers = [row["n"] for row in rows[1:]]
+    said = [row["message"]["content"][0]["text"].split()[0] for row in rows if row["type"] == "message"]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert sorted(said) == sorted(["begin", *(f"{name}{left}" for name in "abcd" for left in range(1, 26))])
+
+
 def test_a_file_at_its_size_limit_keeps_all_rows_and_the_process_lives(tmp_path: Path) -> None:
     """Each row that does not fit is refused with a clear error; smaller ones go on."""
     code = """if True:

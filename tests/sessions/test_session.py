@@ -258,11 +258,13 @@ def test_an_extension_never_sees_anothers_state(tmp_path: Path) -> None:
 
 
 def test_s1_a_cleared_state_stays_cleared(tmp_path: Path) -> None:
-    """None clears it on this branch, for good; a fork before it has it still."""
+    """What was kept comes back; None clears it on this branch, for good; a fork before it has it still."""
     session = new_session(tmp_path)
     session.add_message(user("a"))
     session.add_state("x", 1)
     session.add_message(user("b"))
+    session = again(session)
+    assert session.state("x") == 1
     session.add_state("x", None)
 
     with again(session) as opened:
@@ -296,6 +298,53 @@ def test_s3_s4_states_follow_forks_compactions_and_switches(tmp_path: Path) -> N
     assert (session.state("x"), texts(session.messages())) == ("s3", ["u1", "u3", "u4"])
     session.clear()
     assert (session.states(), session.messages()) == ({}, [])
+
+
+def test_s4_a_fork_of_a_compacted_conversation_has_the_state_of_its_place(tmp_path: Path) -> None:
+    """What was written before the first kept message is there at every place of the compacted conversation; what came
+    later is there from its own row on, and all of it behind the compaction.
+    """
+    session = new_session(tmp_path)
+    for number in range(1, 5):
+        session.add_message(user(f"u{number}"))
+        session.add_state("x", f"s{number}")
+    kept = session.messages()[2][0]
+    session.add_compaction(summary="S", first_kept=kept, tokens_before=9, tokens_after=1, reason="manual")
+    main = session.info.id
+    assert texts(session.context().messages) == ["u3", "u4"]
+
+    found = []
+    for at in (f"r{kept}", 3, None):
+        session.fork(at)
+        found.append((session.state("x"), session.message_count()))
+        session.switch(main)
+    assert found == [("s2", 3), ("s3", 3), ("s4", 4)], "a row is that place, a count is all before the next message"
+
+    with again(session) as opened:
+        opened.fork(3)
+        assert opened.state("x") == "s3"
+
+
+def test_s5_state_rows_are_no_messages(tmp_path: Path) -> None:
+    """Between messages, before and after them: history, pages, the tree, forks by count and lists pass over them."""
+    session = new_session(tmp_path)
+    session.add_state("x", {"role": "user", "content": "not said"})
+    for number in range(3):
+        session.add_message(user(f"u{number}"))
+        for extension in ("x", "y"):
+            session.add_state(extension, {"title": "not a title", "n": number})
+    branch = session.fork(2)
+    session.add_state("x", "on the fork")
+
+    with again(session) as opened:
+        (rows, found) = (opened.messages(), opened.store.list_sessions()[0][0])
+        assert texts(rows) == ["u0", "u1"]
+        assert texts(opened.messages(opened.id)) == ["u0", "u1", "u2"]
+        assert texts(opened.messages(after=rows[0][0], limit=1)) == ["u1"]
+        assert [(one.messages, one.fork_point) for one in opened.tree()] == [(3, 0), (2, 2)]
+        assert (opened.info.id, opened.state("x"), opened.state("y")["n"]) == (branch.id, "on the fork", 1)
+        assert (found.title, found.messages, found.branches) == ("", 2, 2)
+        assert [len(opened.store.list_sessions(query=word)[0]) for word in ("u0", "not")] == [1, 0]
 
 
 # --- branches --------------------------------------------------------------------------------------------------------
