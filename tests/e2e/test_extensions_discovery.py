@@ -215,21 +215,28 @@ serve()
 
 SECRETS = {
     "ANTHROPIC_API_KEY": "s1", "OPENAI_API_KEY": "s2", "GITHUB_TOKEN": "s3", "AWS_SECRET_ACCESS_KEY": "s4",
-    "MY_SECRET_THING": "s5", "DB_PASSWORD": "s6", "ZUTD_RPC_TOKEN": "token", "ZUTCORE_RPC_TOKEN": "token",
+    "MY_SECRET_THING": "s5", "DB_PASSWORD": "s6", "weather_api_key": "s7",
+    "ZUTD_RPC_TOKEN": "token", "ZUTCORE_RPC_TOKEN": "token",
 }  # fmt: skip
 
 
 def test_b6_environment_without_secrets(places: Places) -> None:
-    """A child gets the host's environment without secrets, but for those its manifest asks for; never the token."""
+    """A child gets the host's environment without secrets, but for those its manifest asks for; never the token.
+
+    Names count in any case, values do not: an empty one stays, and what is no secret passes whatever it does.
+    """
     plain = installed(places.home, "plain", ENVIRONMENT, args=["--mode", "a b", "$HOME"])
-    asks = installed(places.home, "asks", ENVIRONMENT, host_env=["GITHUB_TOKEN", "ZUTD_RPC_TOKEN", "NOT_THERE"])
-    with places.daemon(env={**SECRETS, "HARMLESS": "yes"}) as daemon:
+    asks = installed(
+        places.home, "asks", ENVIRONMENT, host_env=["GITHUB_TOKEN", "GITHUB_TOKEN", "ZUTD_RPC_TOKEN", "NOT_THERE"]
+    )
+    others = {"HARMLESS": "yes", "EMPTY": "", "lower": "case", "NODE_OPTIONS": "--no-warnings", "LD_BIND_NOW": "1"}
+    with places.daemon(env={**SECRETS, **others}) as daemon:
         daemon.call("hello", token="token")
         daemon.ready("plain", "asks")
 
     environ = json.loads((plain / "environ.json").read_text())
     assert not set(environ) & set(SECRETS)
-    assert environ["HARMLESS"] == "yes"
+    assert {name: environ[name] for name in others} == others
     assert environ["PATH"].endswith(os.environ["PATH"])
     assert (environ["PWD"], environ["ZUTD_EXTENSION_DIR"], environ["ZUT_HOME"]) == (
         str(plain), str(plain), str(places.home),

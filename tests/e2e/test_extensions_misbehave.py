@@ -350,14 +350,18 @@ serve(tool("odd"), tool_call=call)
 
 
 def test_ready_and_registrations_twice_and_late(home: Path) -> None:
-    """A second ``ready`` changes nothing; a tool that is registered late is there for the next step."""
+    """A second ``ready`` changes nothing and brings no event again; a tool that is registered late is there for the
+    next step.
+    """
     body = r"""
 def told(frame):
+    if frame["event"] == "session_opened":
+        return note("opened")
     emit(type="ready")
     emit(**tool("late_tool"))
     emit(**command("late_command"))
     time.sleep(0.1)
-serve(subscribe("turn_start"), event=told, tool_call=lambda f: result(f, "here"),
+serve(subscribe("turn_start", "session_opened"), event=told, tool_call=lambda f: result(f, "here"),
       command_invoked=lambda f: respond(f, action="display", display="here too"))
 """
     installed(home, "late", body)
@@ -366,7 +370,8 @@ serve(subscribe("turn_start"), event=told, tool_call=lambda f: result(f, "here")
         daemon.prompt("first")
         assert text_of(only_result(daemon.prompt("call late_tool {}"))) == "here"
         assert daemon.call("invoke_command", name="late_command")["display"] == "here too"
-        assert len([f for f in daemon.frames if f["type"] == "ext_ready" and f["extension"] == "late"]) == 1
+        told = [f["type"] for f in daemon.frames if f.get("extension") == "late"]
+        assert [told.count("ext_ready"), told.count("ext_notify")] == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from zutd.extensions.logfile import LAST_LINES, LIMIT, ExtensionLog
 
 
-def test_private_whatever_was_there(tmp_path: Path) -> None:
-    """Directory 0700, file 0600, also one that was readable for all; it is appended to."""
+def test_b7_private_whatever_was_there(tmp_path: Path) -> None:
+    """Directory 0700, file 0600, also one that was readable for all; it is appended to until it is closed."""
     path = tmp_path / "logs" / "ext-a.log"
     log = ExtensionLog(str(path))
     log.stderr(b"one\n")
@@ -44,7 +44,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, what: str) -> None:
     assert not (tmp_path / "victim").exists()
 
 
-def test_rotation(tmp_path: Path) -> None:
+def test_b7_rotation(tmp_path: Path) -> None:
     """At its limit the file becomes ``.1`` and a new one begins; both stay bounded however much comes."""
     path = tmp_path / "ext-a.log"
     log = ExtensionLog(str(path))

@@ -528,6 +528,7 @@ def shown(act: Any) -> list[dict[str, Any]]:
         frames = [host.command("act")]
         while frames[-1]["type"] != "command_response":
             frames.append(host.frame())
+    assert host.error is None, "the end of stdin is a good end"
     return frames[:-1]
 
 
