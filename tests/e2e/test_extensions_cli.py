@@ -15,7 +15,7 @@ GOOD = "print('to my log', file=sys.stderr)\nserve(command('hi', 'says hi'), too
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home that is the project too, with one extension of each kind."""
-    installed(tmp_path, "good", GOOD)
+    installed(tmp_path, "good", GOOD, description="does good")
     installed(tmp_path, "off", GOOD, enabled=False)
     extension(tmp_path / ".zut" / "extensions", "local", "serve()")
     extension(tmp_path / ".zut" / "extensions", "good", "serve(command('other'))")
@@ -39,7 +39,8 @@ def test_list(home: Path) -> None:
         ("off", "global", "disabled"),
     ]  # fmt: skip
     assert (text.returncode, text.stderr) == (0, "")
-    for word in ("NAME", "good", "untrusted", "disabled", str(home / "extensions" / "good")):
+    assert [e["description"] for e in listed if e["source"] == "global"] == ["does good", ""]
+    for word in ("NAME", "good", "1.0.0", "untrusted", "disabled", str(home / "extensions" / "good"), "does good"):
         assert word in text.stdout
     assert not (home / "logs").exists()
 

@@ -140,6 +140,21 @@ def test_r4_clear_notes_is_for_the_owner_only(tmp_path: Path) -> None:
         assert daemon.call("get_state")["notes"] == []
 
 
+@pytest.mark.parametrize("to", ["clear", "fork", "switch_branch", "new_session", "open_session"])
+def test_notes_stay_with_their_conversation(tmp_path: Path, to: str) -> None:
+    """A note is about what was said last: where another branch or session is shown, it is gone."""
+    installed(tmp_path, "ui", "serve(command('go'), command_invoked=lambda f: (note('mine'), respond(f)))")
+    with Daemon(tmp_path) as daemon:
+        daemon.prompt("hello")
+        first = daemon.call("get_state")["session"]
+        daemon.call("fork")
+        daemon.call("invoke_command", name="go")
+        assert [n["message"] for n in daemon.call("get_state")["notes"]] == ["mine"]
+        fields = {"switch_branch": {"branch": first["id"]}, "open_session": {"path": first["path"]}}
+        daemon.call(to, **fields.get(to, {}))
+        assert daemon.call("get_state")["notes"] == []
+
+
 PANEL = r"""
 def key(frame):
     remember(frame)
@@ -205,6 +220,25 @@ def test_panel_closed_by_the_user(tmp_path: Path) -> None:
             {"type": "panel_key", "panel_id": "todos", "key": "rune", "text": "\u00e4"},
             {"type": "panel_close", "panel_id": "todos"},
         ]
+
+
+ARROWS = ("up", "down", "left", "right", "home", "end", "pageup", "pagedown")
+KEYS = (*ARROWS, "enter", "esc", "tab", "backspace", "delete")
+
+
+def test_keys_have_the_names_that_extensions_know(tmp_path: Path) -> None:
+    """Whatever a frontend calls its keys, an extension gets the documents' names, ``unknown`` for all others."""
+    directory = installed(tmp_path, "one", PANEL.replace('"down"', '"never"').replace('"enter"', '"never"'))
+    with Daemon(tmp_path) as daemon:
+        daemon.ready("one")
+        daemon.call("invoke_command", name="open-one")
+        for key in (*KEYS, "rune", "F5", "", "Down", "unknown"):
+            daemon.call("panel_key", extension="one", panel_id="todos", key=key, text="x")
+        daemon.call("invoke_command", name="open-one")
+
+    assert [(f["key"], f.get("text")) for f in heard(directory)] == [
+        *((key, None) for key in KEYS), ("rune", "x"), *[("unknown", None)] * 4,
+    ]  # fmt: skip
 
 
 def test_panels_belong_to_their_extension(tmp_path: Path) -> None:

@@ -4,9 +4,13 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.e2e.harness import PYTHON_HEAD, Daemon, run_zutd, write_extension
-from tests.extensions.programs import seen
+from tests.extensions.programs import children, extension, installed, only_result, seen, text_of
+from tests.fakes.model_server import ModelServer
 
 PROGRAM = (
     PYTHON_HEAD
@@ -160,6 +164,91 @@ def test_reload_waits_for_its_turn(tmp_path: Path) -> None:
         daemon.call("abort")
         daemon.event("done")
         assert daemon.call("reload_ext") == {"stopped": 0, "loaded": 0, "ready": 0, "errors": []}
+
+
+def against(server: ModelServer) -> tuple[str, ...]:
+    """The options that make a daemon ask the fake server."""
+    return ("--base-url", f"{server.url}/v1", "--wire", "openai", "--model", "fake", "--api-key", "k")
+
+
+def test_named_and_found_ones_come_again(tmp_path: Path) -> None:
+    """What the command line named is started anew beside what is found."""
+    home, body = tmp_path / "home", "serve(command('c-' + NAME), command_invoked=lambda f: respond(f))"
+    installed(home, "found", body)
+    named = extension(tmp_path / "work", "named", body)
+    with Daemon(home, "-e", str(named)) as daemon:
+        daemon.ready("named", "found")
+        assert daemon.call("reload_ext") == {"stopped": 2, "loaded": 2, "ready": 2, "errors": []}
+        assert [c["name"] for c in daemon.call("get_commands")["commands"]] == ["c-found", "c-named"]
+
+
+def test_failures_never_reach_the_model(tmp_path: Path) -> None:
+    """What went wrong with an extension is in no request and in no row of the session."""
+    installed(tmp_path, "broken", "sys.exit(3)")
+    with ModelServer() as server, Daemon(tmp_path, *against(server)) as daemon:
+        daemon.prompt("one")
+        assert "exit status 3" in daemon.call("reload_ext")["errors"][0]
+        daemon.prompt("two")
+        session = Path(daemon.call("get_state")["session"]["path"])
+        said = json.dumps([request.body for request in server.requests]) + session.read_text()
+        assert "broken" not in said
+        assert "exit status" not in said
+
+
+def test_new_tools_are_there_at_once(tmp_path: Path) -> None:
+    """A tool that a reload brought can be called in the next prompt; one that it took away cannot."""
+    installed(tmp_path, "tools", "serve(tool('before'), tool_call=lambda f: result(f, 'old'))")
+    with Daemon(tmp_path) as daemon:
+        assert text_of(only_result(daemon.prompt("call before {}"))) == "old"
+        installed(tmp_path, "tools", "serve(tool('after'), tool_call=lambda f: result(f, 'new'))")
+        daemon.call("reload_ext")
+        assert text_of(only_result(daemon.prompt("call after {}"))) == "new"
+        assert "unknown tool" in text_of(only_result(daemon.prompt("call before {}")))
+
+
+SLOW = """
+def run(frame):
+    if frame["name"] == "never":
+        note("asked")
+    else:
+        respond(frame)
+
+serve(command("never"), command("hi"), command_invoked=run)
+time.sleep(0.4)
+"""
+
+
+def test_w14_calls_in_flight_fail_with_a_reason(tmp_path: Path) -> None:
+    """A command that is waited for fails at once when its extension is reloaded; nothing of it runs twice."""
+    installed(tmp_path, "slow", SLOW)
+    with Daemon(tmp_path) as daemon:
+        daemon.ready("slow")
+        waiting = daemon.send("invoke_command", name="never")
+        daemon.event("ext_notify", message="asked")
+        reloads = daemon.send("reload_ext"), daemon.send("reload_ext")
+        replies: dict[str, dict[str, Any]] = {}
+        while len(replies) < 3:
+            frame = daemon.wait_for(lambda f: f.get("id") in (waiting, *reloads))
+            replies[frame["id"]] = frame
+        assert replies[waiting]["code"] == "extension_error"
+        assert "extension slow is being stopped" in replies[waiting]["error"]
+        refused, done = sorted((replies[one] for one in reloads), key=lambda reply: bool(reply["success"]))
+        assert refused["code"] == "busy"
+        assert done["data"] == {"stopped": 1, "loaded": 1, "ready": 1, "errors": []}
+        assert daemon.call("invoke_command", name="hi")["action"] == "noop"
+        assert len(children(daemon.process.pid)) == 2, "the extension and the guardian"
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["at the start", "later"])
+def test_w14_no_prompt_slips_past_a_reload(tmp_path: Path, begun: bool) -> None:
+    """A prompt that comes while extensions are reloaded waits for them: its guards are asked."""
+    body = "serve(subscribe(intercept=['turn_start']), event_intercept=lambda f: answer(f, block=True))"
+    installed(tmp_path, "guard", "time.sleep(0.3)\n" + body + "\ntime.sleep(0.3)")
+    with Daemon(tmp_path) as daemon:
+        if begun:
+            daemon.ready("guard")
+        daemon.send("reload_ext")
+        assert daemon.prompt("hello")[-1]["outcome"] == "blocked"
 
 
 def test_a_misspelt_field_is_told_at_the_start(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from zutd.extensions.manifest import NAME_RULE, Found, discover, search_director
 from zutd.extensions.trust import is_trusted, trust, trusted
 from zutd.paths import extension_log
 
-_HEAD: Final = ("NAME", "VERSION", "SOURCE", "STATE", "LANGUAGE", "DIRECTORY")
+_HEAD: Final = ("NAME", "VERSION", "SOURCE", "STATE", "LANGUAGE", "DIRECTORY", "DESCRIPTION")
 _COLOURS: Final = {"ok": "green", "theme": "green", "untrusted": "yellow", "error": "red"}
 
 
@@ -44,8 +44,10 @@ def _list(given: Given) -> int:
 
 def _row(found: Found, state: str) -> tuple[str, ...]:
     manifest = found.manifest
-    version, language = (manifest.version, manifest.language) if manifest else ("", "")
-    return found.name, version, found.source, state, language, found.directory
+    version, language, description = (
+        (manifest.version, manifest.language, manifest.description) if manifest else ("", "", "")
+    )
+    return found.name, version, found.source, state, language, found.directory, description
 
 
 def _as_json(found: Found, state: str) -> dict[str, Any]:

@@ -232,25 +232,27 @@ def _row_number(row: str) -> int:
     raise CommandError("invalid_params", f"bad get_messages: {row[:80]!r} is no row (rows are r1, r2, ...) at $.after")
 
 
-def _now_on(daemon: Daemon, event: type, name: str, info: SessionInfo) -> c.SessionReply:
-    """Another branch or session is active: frontends and extensions are told."""
+def _now_on(daemon: Daemon, event: type, info: SessionInfo, *also: str) -> c.SessionReply:
+    """Another branch or session is active: frontends are told, and extensions, of that and of how it came about."""
     runtime = daemon.runtime
     runtime.adopt_choice()
+    runtime.host.chrome.forget_notes()
     runtime.hub.emit(event(session=info))
-    runtime.announce(name)
+    for name in (*also, "session_switched"):
+        runtime.announce(name)
     return c.SessionReply(session=info)
 
 
 def _clear(daemon: Daemon, _: cmd.Clear) -> c.SessionReply:
     runtime = daemon.runtime
-    return _now_on(daemon, SessionSwitched, "session_switched", _written(runtime.session.clear))
+    return _now_on(daemon, SessionSwitched, _written(runtime.session.clear))
 
 
 def _new_session(daemon: Daemon, command: cmd.NewSession) -> c.SessionReply:
     runtime = daemon.runtime
     session = Session.new(runtime.store, Path(runtime.settings.cwd), persist=command.persist, title=command.title)
     runtime.replace_session(session)
-    return _now_on(daemon, SessionOpened, "session_opened", session.info)
+    return _now_on(daemon, SessionOpened, session.info, "session_opened")
 
 
 async def _list_sessions(daemon: Daemon, command: cmd.ListSessions) -> c.SessionsReply:
@@ -287,7 +289,7 @@ def _open_session(daemon: Daemon, command: cmd.OpenSession) -> c.OpenReply:
     else:
         session = _written(lambda: Session.open(runtime.store, path, branch, read_only=command.read_only))
         runtime.replace_session(session)
-    _now_on(daemon, SessionOpened, "session_opened", session.info)
+    _now_on(daemon, SessionOpened, session.info, "session_opened")
     return c.OpenReply(session=session.info, messages=session.message_count(), repaired=session.repaired)
 
 
@@ -346,7 +348,7 @@ async def _import_session(daemon: Daemon, command: cmd.ImportSession) -> c.Impor
         return c.ImportReply(session=info, notes=(*notes, "a turn began meanwhile; open the session when it has ended"))
     session = _written(lambda: Session.open(runtime.store, newest.path))
     runtime.replace_session(session)
-    _now_on(daemon, SessionOpened, "session_opened", session.info)
+    _now_on(daemon, SessionOpened, session.info, "session_opened")
     return c.ImportReply(session=session.info, notes=notes)
 
 
@@ -367,17 +369,16 @@ def _fork(daemon: Daemon, command: cmd.Fork) -> c.SessionReply:
         path = _written(lambda: runtime.session.fork_to_file(command.at, command.title))
         session = _written(lambda: Session.open(runtime.store, path))
         runtime.replace_session(session)
-        return _now_on(daemon, SessionOpened, "session_opened", session.info)
+        return _now_on(daemon, SessionOpened, session.info, "session_forked", "session_opened")
     info = _written(lambda: runtime.session.fork(command.at, command.title))
     runtime.hub.emit(SessionForked(session=info))
-    runtime.announce("session_forked")
-    return _now_on(daemon, SessionSwitched, "session_switched", info)
+    return _now_on(daemon, SessionSwitched, info, "session_forked")
 
 
 def _switch_branch(daemon: Daemon, command: cmd.SwitchBranch) -> c.SessionReply:
     runtime = daemon.runtime
     info = _written(lambda: runtime.session.switch(command.branch))
-    return _now_on(daemon, SessionSwitched, "session_switched", info)
+    return _now_on(daemon, SessionSwitched, info)
 
 
 def _get_ext_state(daemon: Daemon, command: cmd.GetExtState) -> c.ExtStateReply:

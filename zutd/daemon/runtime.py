@@ -115,6 +115,7 @@ class Runtime:
         self._idle = trio.Event()
         self._idle.set()
         self._greeted = trio.Event()
+        self._introduced = False
         self._reloading = False
         self._extensions_ended = trio.Event()
         self._closing = False
@@ -171,16 +172,21 @@ class Runtime:
     async def _greet(self) -> None:
         """Extensions are told of the session when all are ready; turns wait for that."""
         await self.host.wait_ready()
-        self.host.announce("session_start")
-        self.host.announce("session_opened")
+        self._introduced = True
+        self.announce("session_start")
+        self.announce("session_opened")
         self._greeted.set()
 
     async def _extensions_up(self) -> None:
-        """Return when all extensions are up or have failed, also those that a frontend has consented to since: a
-        guard must be there before what it guards.
+        """Return when all extensions are up or have failed, also those that a frontend has consented to since, and
+        those of a reload that began meanwhile: a guard must be there before what it guards.
         """
-        await self._greeted.wait()
-        await self.host.wait_ready()
+        while True:
+            greeted = self._greeted
+            await greeted.wait()
+            await self.host.wait_ready()
+            if greeted is self._greeted:
+                return
 
     async def wind_down(self, *, abort: bool) -> None:
         """Take no more prompts; let what was accepted finish, or abort it."""
@@ -221,9 +227,10 @@ class Runtime:
         """Start all extensions anew; no turn runs meanwhile. Raises :class:`CommandError` while one does."""
         if self._reloading or self.busy:
             raise CommandError("busy", "reload_ext has to wait until the running turn, or another reload, has ended")
-        await self._greeted.wait()
-        self._reloading, self._greeted = True, trio.Event()
+        self._reloading = True
         try:
+            await self._greeted.wait()
+            self._greeted = trio.Event()
             report = await self.host.reload()
         finally:
             self._reloading = False
@@ -260,8 +267,8 @@ class Runtime:
         self._tools = None
 
     def announce(self, name: str) -> None:
-        """Tell extensions of a session event, once they have been greeted."""
-        if self._greeted.is_set():
+        """Tell extensions of a session event, once they have been greeted; who comes later is told when it is up."""
+        if self._introduced:
             self.host.announce(name)
 
     def replace_session(self, session: Session) -> None:

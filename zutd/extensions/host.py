@@ -34,6 +34,12 @@ from zutd.processes.group import Watcher
 
 COMMAND_DEADLINE: Final = 30.0
 
+PANEL_KEYS: Final = frozenset(
+    {"up", "down", "left", "right", "home", "end", "pageup", "pagedown"}
+    | {"enter", "esc", "tab", "backspace", "delete", "rune"}
+)
+"""The keys that extensions know by name; any other arrives as ``unknown``."""
+
 
 class CommandFailedError(Exception):
     """A command could not be run, or said that it failed. ``missing`` when nobody has it."""
@@ -86,7 +92,8 @@ class Host:
         self.roster = Roster(settings, self, watcher)
         self._tables = NO_NAMES
         """Who owns which name."""
-        self._last_session_event: EventFrame | None = None
+        self._last_session_event = ""
+        """The last thing that happened to the session; empty before it was opened."""
 
     # --- life
 
@@ -148,8 +155,10 @@ class Host:
     def became_ready(self, extension: Extension) -> None:
         """Tell frontends, and tell the extension which session is open, if it wants to know."""
         self._emit(ExtReady(extension=extension.name, restarts=extension.stats.restarts))
-        if self._last_session_event is not None:
-            self._tell_session(extension, self._last_session_event)
+        if self._last_session_event:
+            wanted = self._last_session_event in extension.events
+            # Whoever did not subscribe to that is told, if it wants to know, that a session is open: for it, it is.
+            self._tell_session(extension, self._last_session_event if wanted else "session_opened")
 
     def went(self, extension: Extension, exit_status: str) -> None:
         """Its names are free, its chrome goes."""
@@ -277,18 +286,16 @@ class Host:
 
     def announce(self, name: str) -> None:
         """A session event: everyone who subscribed hears of the branch, and of their own state on it."""
-        event = EventFrame(event=name, session=self._surface.session_info())
         if name != "session_start":
-            self._last_session_event = event
+            self._last_session_event = name
         for extension in self.roster:
-            self._tell_session(extension, event)
+            self._tell_session(extension, name)
 
-    def _tell_session(self, extension: Extension, event: EventFrame) -> None:
+    def _tell_session(self, extension: Extension, name: str) -> None:
         """Who is not up yet is told when it is: once."""
-        if event.event in extension.events and extension.up:
-            extension.send(
-                EventFrame(event=event.event, session=event.session, state=self._surface.state_of(extension.name))
-            )
+        if name in extension.events and extension.up:
+            session, state = self._surface.session_info(), self._surface.state_of(extension.name)
+            extension.send(EventFrame(event=name, session=session, state=state))
 
     # --- panels
 
@@ -296,7 +303,8 @@ class Host:
         """Hand a key to a panel's owner; False when there is no such panel."""
         if self.chrome.panel(extension, panel_id) is None or extension not in self.roster:
             return False
-        self.roster[extension].send(PanelKey(panel_id=panel_id, key=key, text=text if key == "rune" else ""))
+        known = key if key in PANEL_KEYS else "unknown"
+        self.roster[extension].send(PanelKey(panel_id=panel_id, key=known, text=text if key == "rune" else ""))
         return True
 
     def panel_close(self, extension: str, panel_id: str) -> bool:
