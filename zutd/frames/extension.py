@@ -344,7 +344,7 @@ class EventIntercept:
 
 @frame
 class PanelKey:
-    """A key pressed in a panel; ``text`` is the character of ``rune``."""
+    """A key pressed in a panel; ``text`` is the character of ``rune``. A key that has no name here is ``unknown``."""
 
     tag: ClassVar[str] = "panel_key"
     panel_id: str

@@ -275,7 +275,7 @@ export interface EventIntercept {
   text?: string;
 }
 
-/** A key pressed in a panel; `text` is the character of `rune`. */
+/** A key pressed in a panel; `text` is the character of `rune`. A key that has no name here is `unknown`. */
 export interface PanelKey {
   type: "panel_key";
   panel_id: string;
