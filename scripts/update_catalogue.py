@@ -34,6 +34,25 @@ PROVIDERS = {
 
 NOT_FOR_AGENTS = re.compile(r"^ft:|audio|-tts|realtime|robotics|search-preview|deep-research|computer-use|lyria|-image")
 
+SCHEMAS = {
+    "anthropic": "beside",
+    "openai": "beside",
+    "google": "alone",
+    "xai": "alone",
+    "mistral": "alone",
+    "moonshotai": "alone",
+    "together": "alone",
+    "cerebras": "alone",
+}
+"""Where a model of whom the source says that it takes an output schema takes it: beside tools, or only without them.
+
+Not said to be so beside tools is ``alone``. The others of the providers above know no schema on this wire, or not in a
+stream.
+"""
+
+SCHEMAS_BESIDE = re.compile(r"grok-4")
+"""Models that take it beside tools although not all of their provider do."""
+
 WORDS = {"none": "off", "minimal": "minimum"}
 """Reasoning levels that have another name here."""
 
@@ -50,7 +69,7 @@ def main() -> None:
         provider = PROVIDERS.get(entry.get("litellm_provider", ""))
         if provider is None or not usable(name, entry):
             continue
-        models[provider].setdefault(name.removeprefix(f"{entry['litellm_provider']}/"), compact(provider, entry))
+        models[provider].setdefault(name.removeprefix(f"{entry['litellm_provider']}/"), compact(provider, name, entry))
     document = {"source": wheel.name.rpartition("-cp")[0], "providers": {k: v for k, v in models.items() if v}}
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text(dumps(document), encoding="utf-8")
@@ -68,7 +87,7 @@ def usable(name: str, entry: dict[str, Any]) -> bool:
     )
 
 
-def compact(provider: str, entry: dict[str, Any]) -> dict[str, Any]:
+def compact(provider: str, name: str, entry: dict[str, Any]) -> dict[str, Any]:
     """Make one entry: only what is known and not the default."""
     output = entry.get("max_output_tokens") or 0
     made: dict[str, Any] = {
@@ -86,11 +105,13 @@ def compact(provider: str, entry: dict[str, Any]) -> dict[str, Any]:
         "reasoning": bool(entry.get("supports_reasoning")),
         "images": bool(entry.get("supports_vision")),
         "thinking": thinking(entry),
+        "schemas": schemas(provider, name, entry),
         "levels": levels(entry),
         "sampling": entry.get("supports_sampling_params", True),
         "forced_tools": entry.get("supports_forced_tool_use", entry.get("supports_tool_choice", True)),
     }
     defaults = {"reasoning": False, "images": False, "thinking": "budget", "levels": {}, "sampling": True}
+    defaults |= {"schemas": "none"}
     defaults |= {"forced_tools": True, "price": [0.0, 0.0, 0.0, 0.0]}
     return {key: value for key, value in made.items() if value != defaults.get(key)}
 
@@ -111,6 +132,14 @@ def thinking(entry: dict[str, Any]) -> str:
     if not entry.get("supports_adaptive_thinking"):
         return "budget"
     return "always" if entry.get("thinking_always_on") else "adaptive"
+
+
+def schemas(provider: str, name: str, entry: dict[str, Any]) -> str:
+    """Say whether the provider's own field for an output schema can be used, and whether beside tools."""
+    if not entry.get("supports_response_schema"):
+        return "none"
+    how = SCHEMAS.get(provider, "none")
+    return "beside" if how == "alone" and SCHEMAS_BESIDE.search(name) else how
 
 
 def levels(entry: dict[str, Any]) -> dict[str, str]:

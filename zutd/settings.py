@@ -6,7 +6,7 @@ Nothing here ever writes: a start-up must not change a user's files.
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -47,6 +47,7 @@ class Settings:
     system_prompt: str = ""
     append_system_prompt: tuple[str, ...] = ()
     output_schema: Any = None
+    output_mode: Literal["auto", "native", "words"] = "auto"
     stats_path: str = ""
     context_files: bool = True
     skills: bool = True

@@ -208,6 +208,7 @@ class World:
         """Why a person does not want a call (name, arguments) to run; empty when they do."""
         self.retry: Retry = DEFAULT
         self.max_steps = max_steps
+        self.info = INFO
         self.runner = self.make_runner()
 
     def moment(self) -> None:
@@ -258,7 +259,7 @@ class World:
 
     def choice(self) -> Choice:
         """The fake model."""
-        return Choice(model=self.model, info=INFO, reasoning="off")
+        return Choice(model=self.model, info=self.info, reasoning="off")
 
     def tools(self) -> tuple[FakeTool, ...]:
         """The fake tools."""

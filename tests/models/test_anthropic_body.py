@@ -10,7 +10,7 @@ from tests.models.helpers import PIXEL, ask, call, info, picture, result, say, t
 from zutd.frames.blocks import Message, Text, Thinking
 from zutd.models import shape
 from zutd.models.anthropic_body import request_body
-from zutd.models.base import Request
+from zutd.models.base import Output, Request
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 OURS = {"provider": "p", "model": "m"}
@@ -26,6 +26,35 @@ def sent(*messages: Message | str, **more: Any) -> list[dict[str, Any]]:
     """The messages of a body."""
     found: list[dict[str, Any]] = body(*messages, **more)["messages"]
     return found
+
+
+SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+CLOSED = {**SCHEMA, "additionalProperties": False}
+
+
+def test_an_output_schema_goes_into_the_wires_own_field() -> None:
+    """Closed, beside the effort of reasoning, with tools; words only where the field says less than the schema."""
+    output = Output(schema=SCHEMA, words="JSON, please.")
+    model = info(schemas="beside", thinking="adaptive")
+    found = body("hi", model=model, reasoning="high", tools=(tool("look"),), output=output)
+    form = {"type": "json_schema", "schema": CLOSED}
+    assert found["output_config"] == {"effort": "high", "format": form}
+    assert found["messages"][-1]["content"][-1]["text"] == "hi"
+    assert body("hi", model=info(schemas="beside"), output=output)["output_config"] == {"format": form}
+    bounded = {**SCHEMA, "properties": {"ok": {"type": "string", "minLength": 2}}}
+    found = body("hi", model=model, output=Output(schema=bounded, words="JSON, please."))
+    assert "minLength" not in str(found["output_config"])
+    assert found["messages"][-1]["content"][-1]["text"] == "JSON, please."
+
+
+def test_an_output_schema_is_put_into_words_where_there_is_no_field() -> None:
+    """Behind the cache marker, like all that changes from request to request."""
+    found = body("hi", model=info(), output=Output(schema=SCHEMA, words="JSON, please."))
+    assert "output_config" not in found
+    assert found["messages"][-1]["content"] == [
+        {"type": "text", "text": "hi", **MARK},
+        {"type": "text", "text": "JSON, please."},
+    ]
 
 
 def test_the_smallest_request() -> None:

@@ -125,6 +125,19 @@ def test_a_provider_of_the_users_own(tmp_path: Path) -> None:
     assert catalog.warnings == []
 
 
+def test_what_models_can_do_with_an_output_schema(tmp_path: Path) -> None:
+    """Known of shipped models and of local servers, unknown of others; the user's word counts."""
+    models = [{"id": "new", "outputSchemas": "beside"}, {"id": "odd", "outputSchemas": ["alone"]}]
+    catalog = users(tmp_path, {"providers": {"x": {"baseUrl": "u", "models": models}, "ollama": {"baseUrl": "u"}}})
+    assert catalog.find("anthropic", "claude-sonnet-4-5").schemas == "beside"
+    assert catalog.find("openai", "gpt-4.1").schemas == "beside"
+    assert catalog.find("google", "gemini-2.5-pro").schemas == "alone"
+    assert catalog.find("ollama", "anything").schemas == "alone"
+    assert [catalog.find("x", name).schemas for name in ("new", "odd", "other")] == ["beside", "none", "none"]
+    assert len(catalog.warnings) == 1
+    assert "outputSchemas is not used" in catalog.warnings[0]
+
+
 def test_the_users_entry_wins(tmp_path: Path) -> None:
     """The same provider and id replaces the shipped one; the others stay."""
     mine = {"providers": {"gemini": {"models": [{"id": "gemini-2.5-pro", "contextWindow": 7777}]}}}

@@ -55,6 +55,23 @@ def test_an_entry_is_made_compact(script: ModuleType, tmp_path: Path, monkeypatc
     }
 
 
+def test_output_schemas_are_used_as_far_as_is_known(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside tools where that is documented, alone where it is not, not at all where the stream or source says no."""
+    names = ("anthropic/a", "gemini/a", "groq/a", "xai/grok-4.7", "xai/grok-code", "zai/a")
+    entries = {
+        name: {**ENTRY, "litellm_provider": name.split("/")[0], "supports_response_schema": True} for name in names
+    }
+    entries["gemini/b"] = {**entries["gemini/a"], "supports_response_schema": False}
+    found = made(script, tmp_path, monkeypatch, **entries)["providers"]
+    schemas = {name: facts.get("schemas") for models in found.values() for name, facts in models.items()}
+    assert found["groq"]["a"].get("schemas") is found["zai"]["a"].get("schemas") is None
+    assert found["google"]["a"]["schemas"] == schemas["grok-code"] == "alone"
+    assert found["anthropic"]["a"]["schemas"] == schemas["grok-4.7"] == "beside"
+    assert "schemas" not in found["google"]["b"]
+
+
 def test_what_is_unusual_is_kept(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How a model reasons, what it refuses, and its provider's words for levels."""
     entry = {

@@ -11,7 +11,7 @@ from tests.models.helpers import PIXEL, ask, call, info, picture, result, say, t
 from tests.models.test_anthropic_body import conversations
 from zutd.frames.blocks import Message, Thinking, ToolCall
 from zutd.models import shape
-from zutd.models.base import Request, ToolSpec
+from zutd.models.base import Output, Request, ToolSpec
 from zutd.models.openai_body import EXTRA, request_body
 from zutd.models.providers import PLAIN, PROVIDERS, Quirks
 
@@ -27,6 +27,48 @@ def sent(*messages: Message | str, quirks: Quirks = PLAIN, **more: Any) -> list[
     """The messages of a body, without the system's."""
     found: list[dict[str, Any]] = body(*messages, quirks=quirks, **more)["messages"]
     return found[1:]
+
+
+SCHEMA = {
+    "type": "object",
+    "title": "A verdict, short",
+    "properties": {"ok": {"type": "boolean"}},
+    "required": ["ok"],
+    "additionalProperties": False,
+}
+
+
+def test_an_output_schema_goes_into_the_wires_own_field() -> None:
+    """Strict when all of it can be enforced, named after its title; then no words are needed."""
+    output = Output(schema=SCHEMA, words="JSON, please.")
+    found = body("hi", model=info(schemas="beside"), tools=(tool("look"),), output=output)
+    assert found["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "A_verdict_short", "strict": True, "schema": SCHEMA},
+    }
+    assert found["messages"][-1] == {"role": "user", "content": "hi"}
+    loose = Output(schema={**SCHEMA, "required": []}, words="JSON, please.")
+    found = body("hi", model=info(schemas="beside"), output=loose)
+    assert found["response_format"]["json_schema"]["strict"] is False
+    assert found["messages"][-1] == {"role": "user", "content": "JSON, please."}
+
+
+def test_an_output_schema_is_put_into_words_where_there_is_no_field() -> None:
+    """A server that takes it only without tools gets it then; one that takes none gets words."""
+    output = Output(schema={**SCHEMA, "title": "???"}, words="JSON, please.")
+    alone = info(schemas="alone")
+    assert "response_format" not in body("hi", model=alone, tools=(tool("look"),), output=output)
+    assert body("hi", model=alone, output=output)["response_format"]["json_schema"]["name"] == "_"
+    found = body("hi", model=info(), output=output)
+    assert "response_format" not in found
+    assert found["messages"][-1] == {"role": "user", "content": "JSON, please."}
+
+
+def test_a_server_that_refuses_schema_keywords_gets_an_output_schema_without_them() -> None:
+    """The same that is left out of tools."""
+    output = Output(schema=SCHEMA, words="JSON, please.")
+    found = body("hi", quirks=Quirks(plain_schemas=True), model=info(schemas="alone"), output=output)
+    assert "additionalProperties" not in found["response_format"]["json_schema"]["schema"]
 
 
 def test_the_smallest_request() -> None:

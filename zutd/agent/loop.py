@@ -5,7 +5,7 @@ that tells of it. Whatever happens (abort, failure, a full disk), every call has
 """
 
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import trio
 
@@ -70,7 +70,10 @@ class TurnRunner:
     def __init__(self, ports: Ports, settings: LoopSettings, schema: OutputSchema | None = None) -> None:
         self._schema = schema
         self._repaired = False
+        self._mending = False
         self._final = ""
+        self.output: Any = ABSENT
+        """The final answer as a JSON value (opaque), once it fits its schema."""
         self._ports = ports
         self._settings = settings
         self._turn = Turn(settings.max_steps)
@@ -179,14 +182,16 @@ class TurnRunner:
         self._ports.emit(RetryScheduled(scope="agent", attempt=2, max_attempts=2, delay_ms=0, reason="missing_answer"))
 
     def _check_schema(self) -> None:
-        """End the turn, unless its answer does not fit and may be given once more."""
-        problems = self._schema.problems(self._final) if self._schema is not None else ""
-        if not problems or self._schema is None:
+        """End the turn, unless its answer does not fit and may be given once more. What the user sees must fit."""
+        if self._schema is None:
+            raise _StopTurn("ok")
+        self.output, problems = self._schema.read(self._final)
+        if not problems:
             raise _StopTurn("ok")
         if self._repaired:
             self._ports.emit(ErrorEvent(message=f"the answer does not fit the schema: {problems}", code="schema"))
             raise _StopTurn("schema")
-        self._repaired = True
+        self._repaired = self._mending = True
         self._notes.append(self._schema.repair(problems))
         self._ports.emit(RetryScheduled(scope="agent", attempt=2, max_attempts=2, delay_ms=0, reason="schema"))
 
@@ -274,8 +279,7 @@ class TurnRunner:
             self._ports.emit(ErrorEvent(message=f"the context could not be compacted: {exc}", code="context_window"))
 
     def _request(self, choice: Choice, hidden: str) -> Request:
-        required = self._schema.instruction if self._schema is not None else ""
-        hidden = "\n\n".join(part for part in (hidden, required, *self._notes) if part)
+        hidden = "\n\n".join(part for part in (hidden, *self._notes) if part)
         remembered = self._ports.journal.remembered()
         active = remembered.activated_tools
         specs = tuple(
@@ -283,6 +287,8 @@ class TurnRunner:
             for tool in sorted(self._ports.around.tools(), key=lambda tool: tool.name)
             if not tool.deferred or tool.name in active
         )
+        if self._mending and choice.info.schemas == "alone":
+            specs = ()  # the answer is known, only its form is not: without tools the provider can be told of that
         return Request(
             model=choice.info,
             system=self._ports.around.system_prompt(),
@@ -291,6 +297,7 @@ class TurnRunner:
             hidden=hidden,
             reasoning=choice.reasoning,
             temperature=self._settings.temperature,
+            output=self._schema.output if self._schema is not None else None,
         )
 
     def _prepared(self, remembered: Remembered) -> tuple[Message, ...]:
@@ -300,11 +307,14 @@ class TurnRunner:
         return bound_images(messages, self._image_limits) if self._showed_images else messages
 
     def _fail_step(self, error: ModelError) -> None:
+        message = error.message
+        if self._schema is not None and self._schema.output.mode != "words" and error.status == _BAD_REQUEST:
+            message += " (the request had an output schema; with the output mode words it is only put into words)"
         self._keep_partial("error")
-        self._close_step("error", error.message)
+        self._close_step("error", message)
         self._turn.give_up_step()
         code = "provider_error" if error.kind is not ErrorKind.CONTEXT else "context_window"
-        self._ports.emit(ErrorEvent(message=error.message, code=code, retryable=error.kind.value in _MAY_HELP))
+        self._ports.emit(ErrorEvent(message=message, code=code, retryable=error.kind.value in _MAY_HELP))
 
     def _keep_partial(self, stop: Stop) -> None:
         """Keep the text of an answer that was cut short. What was held back from the user stays unsaid to them."""
@@ -348,11 +358,12 @@ class TurnRunner:
         n = ports.journal.add_message(message) if answer.content else 0
         self._stream = None
         self._notes.clear()
+        self._mending = False
         self.meter.answered(answer.usage)
         if verdict_text is not None:
             self._show(verdict_text, message.time, n, held=held)
         self._silent = says_nothing(message)
-        self._final = text_of(message.content, "")
+        self._final = text_of(verdict_text or (), "")
         calls = self._turn.take_answer(message)
         self._acting.begin(calls)
         for call in calls:
@@ -423,6 +434,7 @@ class TurnRunner:
             self._turn.collect()
 
 
+_BAD_REQUEST: Final = 400
 _MAY_HELP: Final = frozenset({"network", "timeout", "rate_limit", "overloaded", "server"})
 
 

@@ -4,6 +4,9 @@ import json
 import re
 from typing import Any, Final
 
+from zutd.frames.define import ABSENT
+from zutd.models.base import Output, OutputMode
+
 _FENCE: Final = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 _MOST_ERRORS: Final = 5
 
@@ -15,8 +18,11 @@ class SchemaError(Exception):
 class OutputSchema:
     """A schema that the final answer of a prompt must fit."""
 
-    def __init__(self, schema: Any) -> None:
-        """Compile ``schema``. Raises :class:`SchemaError`, also for references to other documents."""
+    def __init__(self, schema: Any, mode: OutputMode = "auto") -> None:
+        """Compile ``schema``. ``mode`` is how models are told of it (:class:`zutd.models.base.Output`).
+
+        Raises :class:`SchemaError`, also for references to other documents.
+        """
         import jsonschema_rs
 
         if not isinstance(schema, (dict, bool)):
@@ -25,24 +31,21 @@ class OutputSchema:
             self._validator = jsonschema_rs.validator_for(schema, retriever=_refuse)
         except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as exc:
             raise SchemaError(f"the output schema cannot be used: {str(exc).splitlines()[0][:500]}") from None
-        self._text = json.dumps(schema, ensure_ascii=False)
-
-    @property
-    def instruction(self) -> str:
-        """What the model is told beside the conversation."""
-        return (
+        words = (
             "Your final answer must be one JSON value that fits this JSON Schema, and nothing else: no prose, no code "
-            f"fence.\n{self._text}"
+            f"fence.\n{json.dumps(schema, ensure_ascii=False)}"
         )
+        self.output = Output(schema=schema, words=words, mode=mode)
+        """What a request says of it."""
 
-    def problems(self, answer: str) -> str:
-        """What keeps an answer from fitting; empty when it fits."""
+    def read(self, answer: str) -> tuple[Any, str]:
+        """The answer as a JSON value, and what keeps it from fitting; ABSENT where it does not fit."""
         try:
-            value = json.loads(plain(answer))
-        except ValueError as exc:
-            return f"it is not JSON: {exc}"
+            value = json.loads(plain(answer), parse_constant=_no_constant)
+        except (ValueError, RecursionError) as exc:
+            return ABSENT, f"it is not JSON: {exc}"
         found = [f"{error.message} at ${_path(error.instance_path)}" for error in self._validator.iter_errors(value)]
-        return "; ".join(found[:_MOST_ERRORS])
+        return (ABSENT, "; ".join(found[:_MOST_ERRORS])) if found else (value, "")
 
     def repair(self, problems: str) -> str:
         """What the model is told when its answer does not fit."""
@@ -57,6 +60,10 @@ def plain(answer: str) -> str:
 
 def _path(path: list[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
 
 
 def _refuse(uri: str) -> Any:

@@ -105,6 +105,12 @@ def _add_agent(group: Any) -> None:
     group.add_argument(
         "--output-schema", default="", metavar="FILE", help="the answer must be JSON that fits (else exit 6)"
     )
+    group.add_argument(
+        "--output-mode",
+        default="auto",
+        choices=("auto", "native", "words"),
+        help="tell the model of it by its provider's own field, in words, or as can be (the default)",
+    )
     group.add_argument("--stats", default="", metavar="FILE", help="write tokens, cost and time of the prompt as JSON")
     group.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="what stderr is told")
 

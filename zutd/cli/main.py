@@ -120,6 +120,8 @@ def _check_mode(mode: str, prompt: str, args: "argparse.Namespace") -> None:
         raise UsageError("--mode rpc speaks JSON over stdin, and stdin is a terminal; connect a program, or use -p")
     if mode == "rpc" and (args.output_schema or args.stats):
         raise UsageError("--output-schema and --stats are for a single prompt; over rpc, prompt takes an output_schema")
+    if args.output_mode != "auto" and not args.output_schema:
+        raise UsageError("--output-mode says how to use an --output-schema: give one")
     if mode != "rpc" and not prompt:
         raise UsageError(f"--mode {mode} needs a prompt, as an argument or piped into stdin")
 
@@ -183,6 +185,7 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         system_prompt=args.system_prompt,
         append_system_prompt=tuple(args.append_system_prompt),
         output_schema=_read_schema(args.output_schema),
+        output_mode=args.output_mode,
         stats_path=os.path.abspath(args.stats) if args.stats else "",
         context_files=not args.no_context_files,
         skills=not args.no_skills,

@@ -310,7 +310,7 @@ class Runtime:
             text=wanted.message,
             images=wanted.images,
             literal=wanted.literal,
-            schema=_compiled(wanted.output_schema, wanted.when),
+            schema=_compiled(wanted),
         )
         if not self.busy:
             self._start(queued)
@@ -434,7 +434,7 @@ class Runtime:
             elif job.opening is not None:
                 outcome = await job.runner.run(job.opening)
             elif not job.scope.cancelled_caught:
-                outcome = "ok"
+                outcome = self._unanswered(job)
         except (JournalError, CommandError) as exc:
             outcome = "error"
             self.hub.emit(ErrorEvent(message=str(exc), code=getattr(exc, "kind", "internal")), turn_id)
@@ -442,6 +442,14 @@ class Runtime:
             outcome = "error"
             self.hub.emit(ErrorEvent(message=f"internal error ({self.report(exc)})", code="internal"), turn_id)
         await self._end_job(job, outcome)
+
+    def _unanswered(self, job: Job) -> Outcome:
+        """How a prompt ends whose command had nothing for the model: well, unless an answer was to fit a schema."""
+        if job.prompt.schema is None:
+            return "ok"
+        message = "the command gave no answer, and one that fits the output schema was asked for"
+        self.hub.emit(ErrorEvent(message=message, code="schema"), job.prompt.prompt_id)
+        return "schema"
 
     async def _end_job(self, job: Job, outcome: Outcome) -> None:
         meter = job.runner.meter
@@ -455,11 +463,21 @@ class Runtime:
         turn_id = job.prompt.prompt_id
         for joined in job.joined:
             self._finish(joined.prompt_id, outcome, turn_id, NO_USAGE, meter.session)
-        self._finish(turn_id, outcome, turn_id, meter.turn, meter.session)
+        output = job.runner.output if outcome == "ok" else ABSENT
+        self._finish(turn_id, outcome, turn_id, meter.turn, meter.session, output)
 
-    def _finish(self, prompt_id: str, outcome: Outcome, turn_id: str, used: Usage, total: Usage) -> None:
+    def _finish(
+        self, prompt_id: str, outcome: Outcome, turn_id: str, used: Usage, total: Usage, output: Any = ABSENT
+    ) -> None:
         turn, session = view_usage(used), view_usage(total)
-        done = DoneEvent(prompt_id=prompt_id, outcome=outcome, usage=turn, turn_usage=turn, session_usage=session)
+        done = DoneEvent(
+            prompt_id=prompt_id,
+            outcome=outcome,
+            usage=turn,
+            turn_usage=turn,
+            session_usage=session,
+            output=output,
+        )
         self.hub.emit(done, turn_id)
 
     @property
@@ -629,14 +647,19 @@ def _incoming(queued: Queued) -> Incoming:
     return Incoming(prompt_id=queued.prompt_id, origin=queued.origin, text=queued.text, images=queued.images)
 
 
-def _compiled(schema: Any, when: str) -> OutputSchema | None:
+def _compiled(wanted: Prompt) -> OutputSchema | None:
     """The schema that a prompt came with. Raises :class:`CommandError` for one that cannot be used."""
+    schema = wanted.output_schema
     if schema is ABSENT or schema is None:
+        if wanted.output_mode != "auto":
+            raise CommandError(
+                "invalid_params", "bad prompt: $.output_mode says how to use an $.output_schema: give one"
+            )
         return None
-    if when == "steer":
+    if wanted.when == "steer":
         raise CommandError("invalid_params", "bad prompt: a steering message cannot have an $.output_schema of its own")
     try:
-        return OutputSchema(schema)
+        return OutputSchema(schema, wanted.output_mode)
     except SchemaError as exc:
         raise CommandError("invalid_params", f"bad prompt: {exc} at $.output_schema") from None
 

@@ -52,7 +52,8 @@ class Prompt:
     """Text for the agent. ``when`` says what happens while a turn runs: queue, steer or reject.
 
     A message ``/name ...`` runs the command ``name`` if there is one; ``literal`` switches this off. The final answer
-    must be JSON that fits ``output_schema`` (a JSON Schema, opaque), where one is given.
+    must be JSON that fits ``output_schema`` (a JSON Schema, opaque), where one is given; ``output_mode`` says whether
+    models are told of it by their provider's own field (``native``), in words, or as can be (``auto``).
     """
 
     tag: ClassVar[str] = "prompt"
@@ -63,6 +64,7 @@ class Prompt:
     when: Literal["queue", "steer", "reject"] = "queue"
     literal: bool = False
     output_schema: Any = ABSENT
+    output_mode: Literal["auto", "native", "words"] = "auto"
 
 
 @frame

@@ -196,6 +196,7 @@ class DoneEvent:
     """The prompt or compaction has ended; nothing more comes of it.
 
     ``turn_usage`` is that of the whole prompt, also called ``usage``; ``session_usage`` that of the session.
+    ``output`` (opaque) is the final answer as a JSON value, there when it fits the ``output_schema`` that was given.
     """
 
     tag: ClassVar[str] = "done"
@@ -204,6 +205,7 @@ class DoneEvent:
     usage: UsageView
     turn_usage: UsageView
     session_usage: UsageView
+    output: Any = ABSENT
 
 
 @frame

@@ -45,7 +45,11 @@ class OnceFrontend:
             nursery.start_soon(self._write, server)
             try:
                 schema = server.settings.output_schema
-                wanted = Prompt(message=self._prompt, output_schema=ABSENT if schema is None else schema)
+                wanted = Prompt(
+                    message=self._prompt,
+                    output_schema=ABSENT if schema is None else schema,
+                    output_mode=server.settings.output_mode,
+                )
                 self._prompt_id = runtime.accept(wanted).prompt_id
             except CommandError as exc:
                 self.failed(exc.message)

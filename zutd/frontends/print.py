@@ -1,11 +1,13 @@
 """Print and stream mode: the answer on stdout, everything else on stderr."""
 
+import json
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from zutd.daemon.hub import Stamped
 from zutd.frames.blocks import Text
+from zutd.frames.define import ABSENT
 from zutd.frames.events import (
     AssistantMessage,
     AssistantStart,
@@ -23,6 +25,14 @@ from zutd.frames.events import (
 )
 from zutd.frontends.once import OnceFrontend
 from zutd.wire.stdio import Stdio
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def note(text: str) -> None:
@@ -52,6 +62,8 @@ class PrintFrontend(OnceFrontend):
         if isinstance(event, DoneEvent):
             if event.outcome == "blocked":
                 note(f"blocked: {self._reason}")
+            if event.output is not ABSENT and not _is_json(self._final):
+                self._final = json.dumps(event.output, ensure_ascii=False)  # without the fence that was around it
             self.finish()
 
     def handlers(self) -> dict[type, Callable[[Any], None]]:

@@ -11,6 +11,8 @@ from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, 
 from zutd.frames.define import evolve
 from zutd.models import reasoning, shape
 from zutd.models.base import ModelInfo, Request
+from zutd.models.output import tell, with_words
+from zutd.models.output_forms import messages_form
 from zutd.models.prefix import Prefix
 
 IDS = shape.IdRule(pattern=r"[a-zA-Z0-9_-]+", length=64)
@@ -22,7 +24,8 @@ Json = dict[str, Any]
 
 def request_body(request: Request, prefix: Prefix | None = None) -> Json:
     """Make the whole body; ``prefix`` is what was made before of the beginning of this conversation."""
-    messages, size = _messages(request, prefix or Prefix())
+    told = tell(request, messages_form)
+    messages, size = _messages(with_words(request, told), prefix or Prefix())
     body: Json = {"model": request.model.id, "max_tokens": 0, "messages": messages, "stream": True}
     if shape.has_text(request.system):
         body["system"] = [_marked({"type": "text", "text": request.system})]
@@ -34,6 +37,9 @@ def request_body(request: Request, prefix: Prefix | None = None) -> Json:
         if _forced(request):
             body["tool_choice"] = {"type": "tool", "name": request.tool_choice}
     body |= _thinking(request, size)
+    if told.form is not None:
+        form = {"type": "json_schema", "schema": told.form.schema}
+        body["output_config"] = {**body.get("output_config", {}), "format": form}
     if request.temperature is not None and request.model.sampling and "thinking" not in body:
         body["temperature"] = request.temperature
     return body

@@ -1,7 +1,7 @@
 """What a model is to the rest of zutd: a request, a sink for what streams in, an answer or an error."""
 
 import enum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from zutd.frames.blocks import Block, Message, Stop, Usage
 from zutd.frames.define import frame
@@ -52,6 +52,23 @@ class ToolSpec:
     deferred: bool = False
 
 
+Schemas = Literal["none", "alone", "beside"]
+OutputMode = Literal["auto", "native", "words"]
+
+
+@frame
+class Output:
+    """What the final answer shall be: JSON that fits ``schema`` (opaque).
+
+    ``words`` ask a model for that which is told in no other way. ``mode``: ``auto`` uses the provider's own field where
+    it has one, ``native`` insists on it, ``words`` never uses it.
+    """
+
+    schema: Any
+    words: str
+    mode: OutputMode = "auto"
+
+
 @frame
 class ModelInfo:
     """A catalogue entry. Windows are tokens, prices US dollars per million tokens; 0 is unknown.
@@ -59,7 +76,9 @@ class ModelInfo:
     ``assumed`` says that nobody knows this model and the windows are guesses. ``thinking`` is how a model of the
     Anthropic wire is told to reason: ``budget`` (tokens), ``adaptive`` (effort) or ``always`` (effort, and never off).
     ``levels`` pairs the reasoning levels that it takes with the provider's words; empty means the wire's usual ones.
-    ``sampling`` is whether it takes a temperature, ``forced_tools`` whether a tool can be forced.
+    ``sampling`` is whether it takes a temperature, ``forced_tools`` whether a tool can be forced. ``schemas`` is where
+    its provider has a field for an output schema that holds the model to it: ``beside`` tools, ``alone`` (only in a
+    request without tools), or ``none``.
     """
 
     id: str
@@ -76,6 +95,7 @@ class ModelInfo:
     levels: tuple[tuple[str, str], ...] = ()
     sampling: bool = True
     forced_tools: bool = True
+    schemas: Schemas = "none"
     assumed: bool = False
 
 
@@ -98,6 +118,7 @@ class Request:
     temperature: float | None = None
     tool_choice: str = ""
     session: str = ""
+    output: Output | None = None
 
 
 class Sink(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from zutd.frames.define import frame
+from zutd.frames.define import evolve, frame
 from zutd.models import reasoning
 from zutd.models.base import ModelInfo
 from zutd.models.providers import OPENAI, PROVIDERS, WIRES, Provider, canonical, key_variable
@@ -69,7 +69,7 @@ class Catalog:
         if (facts := self._shipped().get(row.name, {}).get(model)) is not None:
             return Entry(info=_shipped_info(row.name, model, facts))
         if row.any_model:
-            return Entry(info=assumed(row.name, model))
+            return Entry(info=evolve(assumed(row.name, model), schemas=row.schemas))
         names = self.models(row.name)
         raise UnknownModelError(f"{row.name} has no model {model!r}{_suggest(model, names)}; models.json can add one")
 
@@ -127,6 +127,7 @@ def _shipped_info(provider: str, model: str, facts: Mapping[str, Any]) -> ModelI
         levels=tuple(facts.get("levels", {}).items()),
         sampling=facts.get("sampling", True),
         forced_tools=facts.get("forced_tools", True),
+        schemas=facts.get("schemas", "none"),
     )
 
 
@@ -221,7 +222,8 @@ def _own_provider(name: str, url: str, wire: str, known: Provider | None) -> Pro
     """Make a user's provider: a new one, or a known one at another place, which then keeps its keys and models."""
     keys = known.keys if known else (key_variable(name),)
     any_model = known is None or known.any_model
-    return Provider(name=name, url=url, wire=wire, keys=keys, needs_key=False, any_model=any_model)
+    schemas = known.schemas if known else "none"
+    return Provider(name=name, url=url, wire=wire, keys=keys, needs_key=False, any_model=any_model, schemas=schemas)
 
 
 def _all_have_urls(raw: dict[str, Any]) -> bool:
@@ -267,6 +269,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "priceOutput": ("price_output", _price),
     "priceCacheRead": ("price_cache_read", _price),
     "priceCacheWrite": ("price_cache_write", _price),
+    "outputSchemas": ("schemas", lambda value: value in ("none", "alone", "beside")),
     "baseUrl": ("base_url", lambda value: isinstance(value, str)),
     "input": ("input", lambda value: isinstance(value, list)),
 }

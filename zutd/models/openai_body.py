@@ -5,6 +5,7 @@ are ``system``, ``user``, ``assistant`` and ``tool``, content is a plain string 
 that only some servers know stand in :class:`zutd.models.providers.Quirks`. The hidden context is a last user message.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +16,8 @@ from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, 
 from zutd.frames.define import evolve
 from zutd.models import reasoning, shape
 from zutd.models.base import ModelInfo, Request, ToolSpec
+from zutd.models.output import Form, tell, with_words
+from zutd.models.output_forms import chat_form
 from zutd.models.prefix import Prefix, Start
 from zutd.models.providers import Quirks
 
@@ -35,7 +38,8 @@ NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
 
 def request_body(request: Request, quirks: Quirks, prefix: Prefix | None = None) -> Json:
     """Make the whole body; ``prefix`` is what was made before of the beginning of this conversation."""
-    messages, size = _place_late(request, quirks, prefix or Prefix())
+    told = tell(request, chat_form)
+    messages, size = _place_late(with_words(request, told), quirks, prefix or Prefix())
     body: Json = {"model": request.model.id, "messages": messages, "stream": True}
     if quirks.usage_option:
         body["stream_options"] = {"include_usage": True}
@@ -47,9 +51,17 @@ def request_body(request: Request, quirks: Quirks, prefix: Prefix | None = None)
     body |= _effort(request, quirks)
     if request.temperature is not None and _takes_temperature(request.model, quirks):
         body["temperature"] = request.temperature
+    if told.form is not None:
+        body["response_format"] = _response_format(told.form, quirks)
     if quirks.cache_key and request.session:
         body["prompt_cache_key"] = request.session[:64]
     return body
+
+
+def _response_format(form: Form, quirks: Quirks) -> Json:
+    schema = _without_extras(form.schema) if quirks.plain_schemas else form.schema
+    title = re.sub(r"[^A-Za-z0-9_-]+", "_", str(form.schema.get("title", "")))[:64]
+    return {"type": "json_schema", "json_schema": {"name": title or "answer", "strict": form.whole, "schema": schema}}
 
 
 def places_tools(model_id: str) -> bool:

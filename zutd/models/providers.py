@@ -6,6 +6,7 @@ Two wires reach all of them. A server that is not in the table is reached by its
 from collections.abc import Mapping
 
 from zutd.frames.define import frame
+from zutd.models.base import Schemas
 
 ANTHROPIC = "anthropic"
 OPENAI = "openai"
@@ -40,7 +41,8 @@ class Provider:
     """One row. ``keys`` are environment variables, the first that is set wins; ``url_from`` one that replaces ``url``.
 
     ``needs_key`` is whether it answers nobody without one. ``any_model`` is whether names that the catalogue does not
-    have are taken as they are: local servers, and gateways with thousands of routes.
+    have are taken as they are: local servers, and gateways with thousands of routes. ``schemas`` is what such models
+    can do with an output schema (:class:`zutd.models.base.ModelInfo`).
     """
 
     name: str
@@ -50,6 +52,7 @@ class Provider:
     url_from: str = ""
     needs_key: bool = True
     any_model: bool = False
+    schemas: Schemas = "none"
     quirks: Quirks = PLAIN
 
 
@@ -90,7 +93,14 @@ _ROWS = (
     Provider(name="cerebras", url="https://api.cerebras.ai/v1", keys=("CEREBRAS_API_KEY",)),
     Provider(name="zai", url="https://api.z.ai/api/paas/v4", keys=("ZAI_API_KEY",), quirks=Quirks(effort=False)),
     Provider(name="openrouter", url="https://openrouter.ai/api/v1", keys=("OPENROUTER_API_KEY",), any_model=True),
-    Provider(name="ollama", url="http://localhost:11434/v1", keys=("OLLAMA_API_KEY",), needs_key=False, any_model=True),
+    Provider(
+        name="ollama",
+        url="http://localhost:11434/v1",
+        keys=("OLLAMA_API_KEY",),
+        needs_key=False,
+        any_model=True,
+        schemas="alone",
+    ),
     Provider(
         name="llamacpp",
         url="http://localhost:8080/v1",
@@ -98,6 +108,7 @@ _ROWS = (
         url_from="LLAMA_BASE_URL",
         needs_key=False,
         any_model=True,
+        schemas="alone",
         quirks=Quirks(named_choice=False),
     ),
 )

@@ -34,6 +34,10 @@ class ScriptedModel:
     async def stream(self, request: Request, sink: Sink) -> Answer:
         """Answer once. See :meth:`zutd.models.base.Model.stream`."""
         await trio.lowlevel.checkpoint()
+        if request.output is not None:
+            from zutd.models.output import tell
+
+            tell(request, str)  # who insists on a field of the provider's is told that there is none
         steps = self._next(request)
         if steps is None:
             from zutd.models import parrot  # the patterns that it looks for take their time to compile

@@ -568,6 +568,7 @@ export interface Prompt {
   when?: "queue" | "steer" | "reject";
   literal?: boolean;
   output_schema?: unknown;
+  output_mode?: "auto" | "native" | "words";
 }
 
 /** A picture; `data` is standard base64 with padding. */
@@ -1397,6 +1398,7 @@ export interface DoneEvent {
   usage: UsageView;
   turn_usage: UsageView;
   session_usage: UsageView;
+  output?: unknown;
   /** Rises by 1 within an epoch. */
   seq: number;
   /** The turn that it belongs to, if it belongs to one. */

@@ -39,6 +39,7 @@ _zutd() {
     :--system-prompt) :; return ;;
     :--append-system-prompt) :; return ;;
     :--output-schema) _zutd_paths -f; return ;;
+    :--output-mode) _zutd_words 'auto native words'; return ;;
     :--stats) _zutd_paths -f; return ;;
     :--log-level) _zutd_words 'debug info warning error'; return ;;
     :-r|:--resume) :; return ;;
@@ -61,6 +62,7 @@ _zutd() {
     rpc:--system-prompt) :; return ;;
     rpc:--append-system-prompt) :; return ;;
     rpc:--output-schema) _zutd_paths -f; return ;;
+    rpc:--output-mode) _zutd_words 'auto native words'; return ;;
     rpc:--stats) _zutd_paths -f; return ;;
     rpc:--log-level) _zutd_words 'debug info warning error'; return ;;
     rpc:-r|rpc:--resume) :; return ;;
@@ -109,13 +111,13 @@ _zutd() {
     esac
     case $place in
     '')
-        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --zot --watch --trust-project'
+        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --output-mode --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --zot --watch --trust-project'
         else _zutd_words 'completion ext session trust rpc'; fi ;;
     completion)
         if [[ $cur == -* ]]; then _zutd_words '-h --help'
         else _zutd_words 'bash zsh fish'; fi ;;
     rpc)
-        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --zot --watch --trust-project'
+        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --output-mode --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --zot --watch --trust-project'
         else :; fi ;;
     trust)
         if [[ $cur == -* ]]; then _zutd_words '-h --help --remove --list'
