@@ -39,6 +39,7 @@ from zutd.frames.blocks import (
     ToolCall,
     text_of,
 )
+from zutd.frames.define import ABSENT
 from zutd.frames.events import (
     AssistantMessage,
     ErrorEvent,
