@@ -1,8 +1,10 @@
 """With --no-yolo nothing runs unasked."""
 
+import json
 from pathlib import Path
 
 from tests.e2e.harness import Daemon, run_zutd
+from tests.extensions.programs import installed
 
 
 def _asking(home: Path) -> Daemon:
@@ -48,6 +50,36 @@ def test_an_answer_decides_and_is_remembered(tmp_path: Path) -> None:
         assert "confirm_request" not in [f["type"] for f in frames]
     with Daemon(tmp_path, "--no-yolo", "--continue") as later:
         assert not next(f for f in later.prompt("run: true") if f["type"] == "tool_result")["is_error"]
+
+
+def test_c8_k9_an_extension_hears_who_waits_for_the_user(tmp_path: Path) -> None:
+    """Told once for a call that is really asked about, on arguments that guards have left; not for one that is
+    remembered, nor for one that a guard has blocked; and nobody hears anything where nobody is asked.
+    """
+    body = r"""
+def judge(frame):
+    args = frame["tool_args"]
+    answer(frame, block=args["command"] == "rm x", modified_args={**args, "command": args["command"] + " now"})
+serve(subscribe("tool_confirmation_requested", intercept=["tool_call"]), event=remember, event_intercept=judge)
+"""
+    directory = installed(tmp_path, "watch", body)
+    with _asking(tmp_path) as daemon:
+        daemon.send("prompt", message="run: true")
+        asked = daemon.event("confirm_request")
+        daemon.call("confirm_response", request_id=asked["request_id"], decision="allow_tool")
+        daemon.event("done")
+        daemon.prompt("run: true")
+        daemon.prompt("run: rm x")
+        assert daemon.finish() == 0
+    with Daemon(tmp_path) as daemon:
+        daemon.prompt("run: true")
+        assert daemon.finish() == 0
+
+    (told,) = (json.loads(line) for line in (directory / "frames.jsonl").read_text().splitlines())
+    assert told == {
+        "type": "event", "event": "tool_confirmation_requested", "tool_id": asked["tool_id"], "tool_name": "bash",
+        "tool_preview": "true now",
+    }  # fmt: skip
 
 
 def test_a_no_is_told_to_the_model(tmp_path: Path) -> None:
