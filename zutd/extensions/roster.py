@@ -150,8 +150,7 @@ class Roster:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             nursery.start_soon(self._stopping.wait)
-            for extension in self:
-                nursery.start_soon(extension.run)
+            self._start_all()
             self._started.set()
         self._nursery = None
 
@@ -167,6 +166,10 @@ class Roster:
         for extension in self:
             if not extension.settled.is_set():
                 await extension.settled.wait()
+
+    def _start_all(self) -> None:
+        for extension in self:
+            self._start(extension)
 
     def _start(self, new: Extension, old: Extension | None = None) -> None:
         """Run an extension, in the place of ``old`` where there is one; :meth:`run` does it when it has not begun."""
@@ -187,8 +190,7 @@ class Roster:
         if self._stopping.is_set():
             return ReloadReply(stopped=len(old), loaded=0, ready=0, errors=())
         self._read()
-        for extension in self:
-            self._start(extension)
+        self._start_all()
         await self.wait_ready()
         return self._report(len(old))
 
