@@ -30,7 +30,7 @@ def run_doctor(given: Given) -> int:
     """Start every extension that would run, report, stop them; 1 when one of them is in error."""
     search = not given.has("no-extensions")
     try:
-        seen = examine(given.explicit, cwd=given.cwd, home=given.home, search=search)
+        seen = examine(given.explicit, cwd=given.cwd, home=given.home, search=search, zot=given.zot)
     except StoppedError as exc:
         return 128 + exc.number
     known = {view.directory for view in seen.views}

@@ -17,9 +17,11 @@ _COLOURS: Final = {"ok": "green", "theme": "green", "untrusted": "yellow", "erro
 
 def find_all(given: Given) -> tuple[Found, ...]:
     """Everything there is for the options: explicit, of the project, global; directories without a manifest too."""
-    search = () if given.has("no-extensions") else search_directories(given.cwd, given.home)
+    search = () if given.has("no-extensions") else search_directories(given.cwd, given.home, given.zot)
     consents = trusted(given.home)
-    return discover(given.explicit, search, with_empty=True, may_run=lambda found: is_trusted(found, consents))
+    return discover(
+        given.explicit, search, with_empty=True, may_run=lambda found: is_trusted(found, consents), zot=given.zot
+    )
 
 
 def fate(found: Found) -> str:

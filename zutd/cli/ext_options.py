@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from zutd.cli.errors import UsageError, near
-from zutd.paths import zut_home
+from zutd.paths import zot_home, zut_home
 
 SCOPES: Final = ("global", "project")
 LANGUAGES: Final = ("python", "typescript", "node", "shell", "go")
@@ -57,12 +57,18 @@ JSON: Final = Option(("--json",), "print JSON, for scripts")
 _CWD: Final = Option(("--cwd",), "the project directory (default: this one)", "DIR")
 _EXT: Final = Option(("-e", "--ext"), "this extension too; may be repeated", "DIR", many=True)
 _NO_EXT: Final = Option(("--no-extensions", "--no-ext"), "only those given with --ext")
+_ZOT: Final = Option(("--zot",), "zot's extensions too: its directories, protocol 1")
 _SCOPE: Final = Option(("--scope",), "for every project (global) or for this one", "SCOPE", SCOPES)
 _COMMON: Final = (JSON, _CWD)
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("list", "", "the extensions that were found, and which of them would run", (_EXT, _NO_EXT, *_COMMON)),
-    Command("doctor", "", "start them for real: handshake, names, conflicts, errors, logs", (_EXT, _NO_EXT, *_COMMON)),
+    Command("list", "", "the extensions that were found, and which of them would run", (_EXT, _NO_EXT, _ZOT, *_COMMON)),
+    Command(
+        "doctor",
+        "",
+        "start them for real: handshake, names, conflicts, errors, logs",
+        (_EXT, _NO_EXT, _ZOT, *_COMMON),
+    ),
     Command(
         "install",
         "SOURCE",
@@ -78,12 +84,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("update", "[NAME]", "bring those that came from git up to date", (_SCOPE, *_COMMON)),
     Command("enable", "NAME", "let a disabled extension run again", (_SCOPE, *_COMMON)),
     Command("disable", "NAME", "keep an extension, but do not run it", (_SCOPE, *_COMMON)),
-    Command("trust", "NAME", "let an extension that came with this project run, as it is now", (_EXT, *_COMMON)),
+    Command("trust", "NAME", "let an extension that came with this project run, as it is now", (_EXT, _ZOT, *_COMMON)),
     Command(
         "logs",
         "NAME",
         "what an extension wrote to stderr",
-        (Option(("-f", "--follow"), "and what it will write"), _EXT, *_COMMON),
+        (Option(("-f", "--follow"), "and what it will write"), _EXT, _ZOT, *_COMMON),
     ),
     Command(
         "new",
@@ -143,6 +149,11 @@ class Given:
         if given and not os.path.isdir(path):
             raise UsageError(f"--cwd {given} is not a directory")
         return path
+
+    @property
+    def zot(self) -> str:
+        """Zot's home if its extensions are wanted too, else empty."""
+        return zot_home(os.environ) if self.has("zot") else ""
 
     @property
     def explicit(self) -> list[str]:

@@ -102,7 +102,7 @@ async def _look(host: Host) -> tuple[ExtensionView, ...]:
     return views
 
 
-def examine(explicit: Sequence[str], *, cwd: str, home: str, search: bool) -> Examination:
+def examine(explicit: Sequence[str], *, cwd: str, home: str, search: bool, zot: str = "") -> Examination:
     """Start every extension that would run, look, stop them all.
 
     A signal stops them too; what it raises is said in :func:`zutd.extensions.errand.run_errand`.
@@ -116,6 +116,7 @@ def examine(explicit: Sequence[str], *, cwd: str, home: str, search: bool) -> Ex
         version=__version__,
         explicit=tuple(explicit),
         search=search,
+        zot=zot,
         builtin=names,
         reserved=taken_names(names),
         hello_deadline=HELLO_DEADLINE,

@@ -423,7 +423,8 @@ class Extension:
             text=question.text,
         )
         with _timed(self.stats.intercepts):
-            return _expect(await child.ask(call, frame), InterceptResponse)
+            answer = _expect(await child.ask(call, frame), InterceptResponse)
+        return self._major.verdict(question.tool_name, question.tool_args, answer)
 
     async def invoke(self, name: str, args: str) -> CommandResponse:
         """Run one of its commands. Raises :class:`ExtensionGoneError`; the caller sets the deadline."""

@@ -1,7 +1,7 @@
 """The majors of the extension protocol that are served: 2, and zot's 1 as a compatibility mode. Pure.
 
 An extension of major 1 sees exactly what zot would send, and what it cannot know of does not work for it: sessions
-and state, hidden context, status, widgets, alerts.
+and state, hidden context, status, widgets, alerts, tools that wait for a person.
 """
 
 from typing import Any, Final
@@ -15,6 +15,7 @@ from zutd.frames.extension import (
     EventFrame,
     HelloAck,
     InterceptResponse,
+    RegisterTool,
     Status,
     ToolCancel,
     ToolResultFrame,
@@ -64,7 +65,19 @@ class Major:
             return evolve(frame, details=ABSENT)
         if self.number == 1 and isinstance(frame, InterceptResponse):
             return evolve(frame, context="")
+        if self.number == 1 and isinstance(frame, RegisterTool):
+            return evolve(frame, interactive=False)
         return frame
+
+    def verdict(self, tool: str, args: Any, answer: InterceptResponse) -> InterceptResponse:
+        """What an answer about a call means. zot's bash knows no ``timeout``: a rewrite without one keeps the model's,
+        or every command that such a guard rewrites would fail.
+        """
+        changed = answer.modified_args
+        if self.number != 1 or tool != "bash" or not isinstance(changed, dict) or not isinstance(args, dict):
+            return answer
+        kept = {name: args[name] for name in ("timeout",) if name in args and name not in changed}
+        return evolve(answer, modified_args={**changed, **kept}) if kept else answer
 
 
 MAJOR_2: Final = Major(number=2, events=EVENTS)

@@ -61,6 +61,11 @@ class Found(NamedTuple):
         return self.manifest.name if self.manifest else os.path.basename(self.directory)
 
     @property
+    def in_zots_project(self) -> bool:
+        """Whether it lies where zot keeps a project's extensions."""
+        return os.path.dirname(self.directory).endswith(os.path.join(os.sep, *ZOT_PROJECT))
+
+    @property
     def theme_only(self) -> bool:
         """Whether it has themes and no program."""
         return self.manifest is not None and not self.manifest.exec
@@ -226,8 +231,7 @@ def search_directories(cwd: str, home: str, zot: str = "") -> tuple[tuple[str, s
 
 
 def _as_zot(found: Found, zot: str) -> Found:
-    root = os.path.dirname(found.directory)
-    is_zots = root == os.path.join(zot, "extensions") or root.endswith(os.path.join(os.sep, *ZOT_PROJECT))
+    is_zots = os.path.dirname(found.directory) == os.path.join(zot, "extensions") or found.in_zots_project
     if found.manifest is None or found.manifest.protocol or found.source == "explicit" or not is_zots:
         return found
     return found._replace(manifest=found.manifest._replace(protocol=1))

@@ -429,7 +429,12 @@ def check_hello(line: bytes, name: str, major: Major = MAJOR_2) -> Hello:
 
 def _version_problem(version: int, major: Major) -> str:
     problem = f"unsupported extension protocol version {version} (want {major.number})"
-    if version or major.number == 1:
+    if major.number == 1:
+        return (
+            f'{problem}: it runs as one of zot\'s, because its extension.json says "protocol": 1 or lies where zot '
+            'keeps extensions; one of protocol 2 says "protocol": 2 there'
+        )
+    if version:
         return problem
     return (
         f"{problem}: hello has no protocol_version, as those of zot's extensions (protocol 1) have none; to run such "

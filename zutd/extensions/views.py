@@ -87,9 +87,10 @@ def _latency(samples: Iterable[float]) -> LatencyView:
 def why_not(found: Found, everything: Iterable[Found]) -> str:
     """Why an extension does not run, where somebody should know; empty where that is as it should be."""
     if found.state == "untrusted":
+        way = f"zutd ext trust {found.name}{' --zot' if found.in_zots_project else ''}"
         return (
             f"extension {found.name} came with this project and is not trusted, so it does not run; "
-            f"look at {found.directory}, then: zutd ext trust {found.name} (or start with --trust-project)"
+            f"look at {found.directory}, then: {way} (or start with --trust-project)"
         )
     if found.state == "disabled" and found.source == "project":
         hidden = [f for f in everything if f.name == found.name and f.state == "shadowed"]

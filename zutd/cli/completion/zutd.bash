@@ -126,10 +126,10 @@ _zutd() {
         if [[ $cur == -* ]]; then _zutd_words '-h --help'
         else _zutd_words 'list doctor install remove update enable disable trust logs new test'; fi ;;
     'ext list')
-        if [[ $cur == -* ]]; then _zutd_words '-e --ext --no-extensions --no-ext --json --cwd -h --help'
+        if [[ $cur == -* ]]; then _zutd_words '-e --ext --no-extensions --no-ext --zot --json --cwd -h --help'
         else :; fi ;;
     'ext doctor')
-        if [[ $cur == -* ]]; then _zutd_words '-e --ext --no-extensions --no-ext --json --cwd -h --help'
+        if [[ $cur == -* ]]; then _zutd_words '-e --ext --no-extensions --no-ext --zot --json --cwd -h --help'
         else :; fi ;;
     'ext install')
         if [[ $cur == -* ]]; then _zutd_words '--build --scope --json --cwd -h --help'
@@ -147,10 +147,10 @@ _zutd() {
         if [[ $cur == -* ]]; then _zutd_words '--scope --json --cwd -h --help'
         else _zutd_words "$(zutd ext list 2>/dev/null | awk '$1 ~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ && NR > 1 { print $1 }')"; fi ;;
     'ext trust')
-        if [[ $cur == -* ]]; then _zutd_words '-e --ext --json --cwd -h --help'
+        if [[ $cur == -* ]]; then _zutd_words '-e --ext --zot --json --cwd -h --help'
         else _zutd_words "$(zutd ext list 2>/dev/null | awk '$1 ~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ && NR > 1 { print $1 }')"; fi ;;
     'ext logs')
-        if [[ $cur == -* ]]; then _zutd_words '-f --follow -e --ext --json --cwd -h --help'
+        if [[ $cur == -* ]]; then _zutd_words '-f --follow -e --ext --zot --json --cwd -h --help'
         else _zutd_words "$(zutd ext list 2>/dev/null | awk '$1 ~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ && NR > 1 { print $1 }')"; fi ;;
     'ext new')
         if [[ $cur == -* ]]; then _zutd_words '--lang --dir --json -h --help'
