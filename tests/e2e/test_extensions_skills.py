@@ -32,7 +32,7 @@ def skills(daemon: Daemon) -> list[tuple[str, str]]:
 
 
 def test_m7_an_extension_brings_skills(tmp_path: Path) -> None:
-    """Also one without a program: named in the system prompt, listed, read by the tool, and run as ``/name``."""
+    """Also one without a program: named in the system prompt, listed, read by the tool, run as ``/name``."""
     put(themed(tmp_path / "extensions" / "bundle", skills=["skills"]) / "skills", "phases", says="One, two, three.")
     script: list[dict[str, Any]] = [
         {"calls": [{"name": "skill", "args": {"name": "phases"}}]},
@@ -44,14 +44,17 @@ def test_m7_an_extension_brings_skills(tmp_path: Path) -> None:
         with Daemon(tmp_path, *options) as daemon:
             assert skills(daemon) == [("phases", "what it is for")]
             result = only_result(daemon.prompt("read it"))
-            daemon.prompt("/phases of the moon")
-        first, *_, last = (json.dumps(request.body) for request in server.requests)
+            for prompt in ("/phases of the moon", "/skill:phases of the sea", "/Phases of no skill"):
+                daemon.prompt(prompt)
+        first, *_, moon, sea, nothing = (json.dumps(request.body) for request in server.requests)
 
     place = tmp_path / "extensions" / "bundle" / "skills" / "phases"
     assert f"- phases ({place}): what it is for" in first
     assert "One, two, three." not in first
     assert f"Directory: {place}\n\nOne, two, three." in text_of(result)
-    assert "One, two, three.\\n\\nArguments: of the moon" in last
+    assert "One, two, three.\\n\\nArguments: of the moon" in moon
+    assert "One, two, three.\\n\\nArguments: of the sea" in sea
+    assert '"/Phases of no skill"' in nothing
 
 
 def test_b1_the_users_own_skill_is_the_one_that_counts(tmp_path: Path) -> None:
