@@ -145,6 +145,8 @@ def test_m6_theme_only(tmp_path: Path) -> None:
         assert not any(f["type"] == "ext_error" for f in daemon.frames)
         assert not (tmp_path / "logs" / "ext-dark.log").exists()
         assert daemon.call("reload_ext") == {"stopped": 0, "loaded": 0, "ready": 0, "errors": []}
+    listed = json.loads(run_zutd(tmp_path, "ext", "list", "--json").stdout)
+    assert [row["themes"] for row in listed] == [shown["themes"]]
 
 
 def test_m6_themes_of_an_extension_that_runs(tmp_path: Path) -> None:

@@ -53,7 +53,10 @@ def _row(found: Found, state: str) -> tuple[str, ...]:
 
 
 def _as_json(found: Found, state: str) -> dict[str, Any]:
+    from zutd.extensions.themes import themes_of
+
     manifest = found.manifest
+    themes = themes_of(found.directory, found.name) if found.state == "ok" else ()
     return {
         "name": found.name,
         "version": manifest.version if manifest else "",
@@ -62,6 +65,7 @@ def _as_json(found: Found, state: str) -> dict[str, Any]:
         "enabled": manifest.enabled if manifest else False,
         "language": manifest.language if manifest else "",
         "description": manifest.description if manifest else "",
+        "themes": [theme._asdict() for theme in themes],
         "directory": found.directory,
         "problem": found.problem,
         "warnings": list(manifest.warnings) if manifest else [],
