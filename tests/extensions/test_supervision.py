@@ -41,6 +41,26 @@ def test_crash_loop_is_given_up(tmp_path: Path) -> None:
     with_rig(tmp_path, body)
 
 
+def test_a_reload_gives_it_another_chance(tmp_path: Path) -> None:
+    """Given up is not for ever: loaded anew, it is tried again, and its crashes are forgotten."""
+    program = DIES_WHEN_READY.replace("os._exit(3)", "os.path.exists('mended') or os._exit(3)\nlist(frames())")
+    directory = installed(tmp_path, "doomed", program)
+
+    async def body(rig: Rig) -> None:
+        for life, pause in enumerate((0.5, 1, 2, 4, 8)):
+            await rig.seen("ext_exit", count=life + 1)
+            await rig.jump(pause * 1.1)
+        await rig.seen("ext_error", count=7)
+        await trio.Path(directory / "mended").touch()
+        report = await rig.host.reload()
+
+        assert (report.loaded, report.ready, report.errors) == (1, 1, ())
+        extension = rig.host.view()[0]
+        assert (extension.state, extension.restarts, extension.error) == ("ready", 0, "")
+
+    with_rig(tmp_path, body)
+
+
 def test_health_resets_the_count(tmp_path: Path) -> None:
     """A crash after more than 30 s of life is the first one again."""
     body_of_extension = "serve(command('die'), command_invoked=lambda f: os._exit(1))"

@@ -23,6 +23,9 @@ _COLOURS: Final = {
     "auto-ready": "yellow",
     "ready-timeout": "yellow",
 }
+STDERR: Final = 5
+"""Lines of an extension's stderr that are shown; the log has all."""
+
 _ERRORS: Final = frozenset({"failed", "gone", "restarting"})
 
 
@@ -92,7 +95,7 @@ def _say(label: str, text: str) -> None:
 
 def _details(view: ExtensionView, seen: Examination) -> list[tuple[str, str]]:
     note = "error" if status(view) == "error" else "note"
-    rows = [("version", view.version), ("log", view.log), (note, view.error)]
+    rows = [("version", view.version), ("log", view.log), (note, view.error), ("health", _health(view))]
     rows += [("command", f"/{name} (active)") for name in view.commands]
     rows += [("command", f"/{name} (shadowed)") for name in seen.shadowed_commands(view)]
     rows += [("tool", name) for name in view.tools]
@@ -102,7 +105,20 @@ def _details(view: ExtensionView, seen: Examination) -> list[tuple[str, str]]:
     if view.events or view.intercepts:
         rows.append(("listens to", ", ".join(view.events) or "nothing"))
         rows.append(("intercepts", ", ".join(view.intercepts) or "nothing"))
+    rows.append(("stderr", "\n".join(view.last_stderr[-STDERR:])))
     return [(label, text) for label, text in rows if text]
+
+
+def _health(view: ExtensionView) -> str:
+    """How one that was started behaved; what did not happen is left out."""
+    counts = {
+        "restarts": view.restarts,
+        "missed deadlines": view.missed_deadlines,
+        "events not delivered": view.dropped_events,
+        "frames not read": view.queue_depth,
+    }
+    came_up = [f"ready after {view.ready_ms:.0f} ms"] if view.ready_ms else []
+    return ", ".join(came_up + [f"{what}: {count}" for what, count in counts.items() if count])
 
 
 def _load_errors(problems: Sequence[ExtError]) -> None:

@@ -19,13 +19,17 @@ TOLD_AT_FIRST: Final = 20
 
 @attrs.define(eq=False)
 class Stats:
-    """How an extension has behaved since the daemon began. Latencies are milliseconds, the last :data:`SAMPLES`."""
+    """How an extension has behaved since it was loaded. Latencies are milliseconds, the last :data:`SAMPLES`;
+    ``ready_ms`` is what its last start took, 0 before it was up.
+    """
 
+    ready_ms: float = 0.0
     restarts: int = 0
     missed_deadlines: int = 0
     dropped_events: int = 0
     intercepts: deque[float] = attrs.Factory(lambda: deque(maxlen=SAMPLES))
     tools: deque[float] = attrs.Factory(lambda: deque(maxlen=SAMPLES))
+    commands: deque[float] = attrs.Factory(lambda: deque(maxlen=SAMPLES))
 
 
 class Diagnosis:

@@ -118,6 +118,7 @@ class Extension:
         self._port = port
         self._around = around
         self._restarts = Restarts()
+        self._began = 0.0
         self._child: Child | None = None
         self._heard = trio.Event()
         self._ready = trio.Event()
@@ -226,6 +227,7 @@ class Extension:
             return None
         log.note(f"start {self.name} {self.manifest.version}".rstrip())
         self.state = "starting"
+        self._began = trio.current_time()
         self._ready, self._heard = trio.Event(), trio.Event()
         child = self._child = Child(launch, self, log, self._around.watcher)
         try:
@@ -311,6 +313,7 @@ class Extension:
         self._heard.set()
         self.state = state
         self.error = ""
+        self.stats.ready_ms = (trio.current_time() - self._began) * 1000
         if warning:
             self.warn(warning)
         self.settled.set()
@@ -430,7 +433,8 @@ class Extension:
         """Run one of its commands. Raises :class:`ExtensionGoneError`; the caller sets the deadline."""
         child = self._living()
         call = child.calls.open()
-        return _expect(await child.ask(call, CommandInvoked(id=call.id, name=name, args=args)), CommandResponse)
+        with _timed(self.stats.commands):
+            return _expect(await child.ask(call, CommandInvoked(id=call.id, name=name, args=args)), CommandResponse)
 
     async def call_tool(self, name: str, args: Any) -> ToolResultFrame:
         """Run one of its tools. Raises :class:`ExtensionGoneError`; when cancelled, the extension is told if it

@@ -128,7 +128,8 @@ class ExtensionView:
     """One extension: what it is, how it is, what it has registered, what went wrong.
 
     ``state``: disabled, shadowed, untrusted, starting, ready, auto_ready, ready_timeout, failed, restarting, gone,
-    stopped, theme. ``pid`` is 0 while there is no process.
+    stopped, theme. ``pid`` is 0 while there is no process. How it has behaved is counted since it was loaded: a reload
+    begins anew. ``ready_ms`` is what its last start took, ``queue_depth`` the frames that it has not read.
     """
 
     tag: ClassVar[None] = None
@@ -149,6 +150,8 @@ class ExtensionView:
     dropped_events: int
     intercept_latency_ms: LatencyView
     tool_latency_ms: LatencyView
+    command_latency_ms: LatencyView
+    ready_ms: float
     queue_depth: int
     last_stderr: tuple[str, ...]
     log: str

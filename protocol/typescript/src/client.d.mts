@@ -912,6 +912,8 @@ export interface ExtensionView {
   dropped_events: number;
   intercept_latency_ms: LatencyView;
   tool_latency_ms: LatencyView;
+  command_latency_ms: LatencyView;
+  ready_ms: number;
   queue_depth: number;
   last_stderr: string[];
   log: string;
