@@ -17,6 +17,7 @@ from zutd.agent.ports import Choice, Incoming, JournalError, Remembered, StateRe
 from zutd.frames.blocks import NO_USAGE, Block, Message, Outcome, Stop, Text, ToolCall, ToolResult, Usage
 from zutd.frames.define import ABSENT
 from zutd.frames.extension import EventFrame
+from zutd.frames.plan import Goal, Plan
 from zutd.frames.verdicts import CallVerdict, Record, TextVerdict, TurnVerdict
 from zutd.models.base import Answer, ModelInfo, Request, Sink
 from zutd.models.retry import DEFAULT, Retry
@@ -28,7 +29,7 @@ USED = Usage(input=10, output=5, reasoning=None, cache_read=0, cache_write=0, co
 
 @attrs.frozen
 class Row:
-    """Something was put on record; ``kind`` is message, state, record, compaction."""
+    """Something was put on record; ``kind`` is message, state, kept, record, compaction."""
 
     n: int
     kind: str
@@ -69,6 +70,17 @@ class FakeJournal:
         if len(repr(state)) > self.limit:
             raise StateRefusedError(f"the state of {extension} is too large")
         self._write("state", (extension, state))
+
+    def add_kept(self, kept: Plan | Goal) -> None:
+        """Append a plan or a goal."""
+        self._write("kept", kept)
+
+    def kept(self) -> tuple[Plan | None, Goal | None]:
+        """The last of each."""
+        values = [row.value for row in self.rows if row.kind == "kept"]
+        plans = [value for value in values if isinstance(value, Plan)]
+        goals = [value for value in values if isinstance(value, Goal)]
+        return (plans[-1] if plans else None), (goals[-1] if goals else None)
 
     def add_records(self, records: Sequence[Record]) -> None:
         """Append verdicts."""
@@ -161,6 +173,7 @@ class FakeTool:
     side_effects: bool = True
     extension: str = ""
     deferred: bool = False
+    rewritable: bool = True
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Run the test's function."""

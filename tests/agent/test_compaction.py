@@ -19,10 +19,12 @@ from zutd.agent.compaction import (
     room_for,
     summary_request,
     tokens_after,
+    with_kept,
 )
 from zutd.frames import events as e
 from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, ToolResult, Usage, calls_of, text_of
 from zutd.frames.define import evolve
+from zutd.frames.plan import Goal, Plan, PlanStep
 from zutd.models.base import ErrorKind, ModelError
 
 WORDS = st.integers(0, 400).map(lambda count: "word " * count)
@@ -176,6 +178,30 @@ def crowded(*plays: Any, turns: int = 20) -> World:
 def compaction(world: World, instructions: str = "") -> str:
     """A compaction that the user asked for."""
     return trio.run(world.runner.run_compaction, instructions, clock=MockClock(autojump_threshold=0))
+
+
+def test_a_summary_repeats_what_the_agent_had_written_down() -> None:
+    """The calls that set plan and goal are not shown any more; a goal that is reached is no use."""
+    plan = Plan(plan=(PlanStep(step="look", status="completed"), PlanStep(step="mend", status="in_progress")))
+    goal = Goal(objective="all tests pass", status="blocked", reason="no network")
+    whole = with_kept("the summary", plan, goal)
+    assert whole == (
+        "the summary\n\nYour goal (blocked): all tests pass (no network)\n\n"
+        "Your plan:\n- [completed] look\n- [in_progress] mend"
+    )
+    assert with_kept("the summary", Plan(plan=()), evolve(goal, status="complete")) == "the summary"
+    assert with_kept("the summary", None, None) == "the summary"
+    world = crowded(says("the summary"), says("Here."), turns=40)
+    world.journal.add_kept(plan)
+    assert world.run() == "ok"
+    (done,) = world.told(e.CompactDone)
+    assert done.summary.endswith("- [in_progress] mend")
+    assert "- [in_progress] mend" in texts_of(world.model.requests[-1].messages)
+
+
+def texts_of(messages: Any) -> str:
+    """All that the model is told in words."""
+    return "\n".join(text_of(message.content) for message in messages)
 
 
 def test_a_full_window_is_compacted_before_the_step() -> None:

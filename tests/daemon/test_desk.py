@@ -31,6 +31,7 @@ class Tool:
     schema: dict[str, Any] = attrs.field(factory=dict)
     side_effects: bool = True
     deferred: bool = False
+    rewritable: bool = True
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Not in these tests."""

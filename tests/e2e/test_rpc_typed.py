@@ -311,7 +311,15 @@ def test_the_tools_are_listed_as_the_model_sees_them(tmp_path: Path) -> None:
     """Built-in tools, by name, with their schemas; --tools chooses."""
     with Checked(tmp_path) as daemon:
         tools = daemon.call("get_tools")["tools"]
-        assert [tool["name"] for tool in tools] == ["bash", "edit", "grep", "read", "write"]
+        assert [tool["name"] for tool in tools] == [
+            "bash",
+            "edit",
+            "grep",
+            "read",
+            "update_goal",
+            "update_plan",
+            "write",
+        ]
         assert all(tool["source"] == "builtin" and tool["active"] for tool in tools)
         assert all(tool["schema"]["type"] == "object" for tool in tools)
     with Checked(tmp_path, "--tools", "read,grep") as daemon:
@@ -417,7 +425,12 @@ def test_every_event_can_be_seen(tmp_path: Path) -> None:
     directory = write_extension(tmp_path / "x", "showman", SHOWMAN, language="python")
     answers = [
         {"steps": [{"error": {"kind": "server", "message": "hiccup", "retry_after": 0}}]},
-        calls(("bash", {"command": "echo out", "timeout": 9}), said="I look."),
+        calls(
+            ("bash", {"command": "echo out", "timeout": 9}),
+            ("update_plan", {"plan": [{"step": "look", "status": "completed"}]}),
+            ("update_goal", {"status": "active", "objective": "see"}),
+            said="I look.",
+        ),
         text("Seen."),
         {"steps": [{"error": {"kind": "auth", "message": "no key"}}]},
         {"steps": [{"text": "begun"}, {"delay_ms": 600_000}]},
@@ -428,7 +441,7 @@ def test_every_event_can_be_seen(tmp_path: Path) -> None:
         daemon.call("set_reasoning", reasoning="low")
         daemon.send("prompt", message="look", prompt_id="looks")
         asked = daemon.event("confirm_request")["request_id"]
-        daemon.call("confirm_response", request_id=asked, decision="allow")
+        daemon.call("confirm_response", request_id=asked, decision="allow_session")
         daemon.event("done", prompt_id="looks")
         daemon.prompt("fail")
         daemon.call("prompt", message="wait", prompt_id="waits")

@@ -6,11 +6,13 @@ import attrs
 
 from zutd.agent.ports import JournalError, LoopSettings, Ports, StateRefusedError
 from zutd.agent.turn import error_result
+from zutd.agent.views import kept_event
 from zutd.frames.blocks import Text, ToolCall, ToolResult
 from zutd.frames.define import ABSENT
 from zutd.frames.events import ToolExecutionStarted, ToolProgress
 from zutd.tools.base import Tool, ToolContext, ToolError, ToolOutput
 
+FIXED: Final = "tool arguments cannot be rewritten"
 UNCHANGED: Final = "the tool's state was not kept"
 
 
@@ -54,6 +56,8 @@ class CallRunner:
         self._ports.journal.add_records(verdict.records)
         if verdict.blocked:
             return error_result(call, verdict.reason)
+        if verdict.rewritten_by and not tool.rewritable:
+            return error_result(call, FIXED)
         refusal = await self._ports.approver.refusal(tool, call.id, verdict.args, self._context(call))
         if refusal:
             return error_result(call, refusal)
@@ -92,7 +96,7 @@ class CallRunner:
             return ToolOutput(content=(Text(text=f"tool execution failed ({reference})"),), is_error=True)
 
     def _commit(self, tool: Tool, call: ToolCall, output: ToolOutput) -> ToolResult:
-        """Keep an extension's state before the result that tells of it."""
+        """Keep an extension's state, a plan or a goal before the result that tells of it."""
         if tool.extension and output.details is not ABSENT:
             try:
                 self._ports.journal.add_state(tool.extension, output.details)
@@ -100,6 +104,12 @@ class CallRunner:
                 self._ports.guards.warn(tool.extension, f"{UNCHANGED}: {exc}")
             except JournalError as exc:
                 return error_result(call, f"tool result state could not be persisted: {exc}")
+        if output.kept is not None:
+            try:
+                self._ports.journal.add_kept(output.kept)
+            except JournalError as exc:
+                return error_result(call, f"it could not be kept: {exc}")
+            self._ports.emit(kept_event(output.kept, call.id))
         self._activate(output.activate)
         return ToolResult(
             call_id=call.id,

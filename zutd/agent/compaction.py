@@ -12,6 +12,8 @@ from typing import Any, Final
 import attrs
 
 from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
+from zutd.frames.plan import Goal
+from zutd.frames.plan import Plan as TaskPlan
 from zutd.models.base import ModelInfo, Request
 
 THRESHOLD: Final = 0.85
@@ -194,3 +196,13 @@ def helped(made: Plan, summary: str) -> bool:
 def tokens_after(made: Plan, summary: str) -> int:
     """About how many tokens the context has after a compaction."""
     return made.kept_tokens + _bytes(summary) // BYTES_PER_TOKEN
+
+
+def with_kept(summary: str, plan: TaskPlan | None, goal: Goal | None) -> str:
+    """A summary, and behind it what the agent had written down: its calls are not shown any more."""
+    parts = [summary]
+    if goal is not None and goal.status != "complete":
+        parts.append(f"Your goal ({goal.status}): {goal.objective}" + (f" ({goal.reason})" if goal.reason else ""))
+    if plan is not None and plan.plan:
+        parts.append("\n".join(["Your plan:", *(f"- [{entry.status}] {entry.step}" for entry in plan.plan)]))
+    return "\n\n".join(parts)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from zutd.agent.asking import ask
-from zutd.agent.compaction import TAIL_TOKENS, Plan, helped, plan, room_for, summary_request, tokens_after
+from zutd.agent.compaction import TAIL_TOKENS, Plan, helped, plan, room_for, summary_request, tokens_after, with_kept
 from zutd.agent.meter import Meter
 from zutd.agent.ports import Choice, Ports
 from zutd.agent.stream import Stream
@@ -42,6 +42,7 @@ class Compactor:
         self._emit(CompactStart(reason=reason))
         tell = self._emit if reason == "manual" else _unheard
         summary = await self._summarise(choice, made, lambda: Stream(tell, hold=False), instructions)
+        summary = with_kept(summary, *self._journal.kept())
         self._useless += not helped(made, summary)
         after = tokens_after(made, summary)
         self._journal.add_compaction(

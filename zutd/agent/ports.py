@@ -11,6 +11,7 @@ from zutd.agent.context import Preparation
 from zutd.agent.guardrails import Budget
 from zutd.frames.blocks import Image, Message, Usage
 from zutd.frames.extension import EventFrame
+from zutd.frames.plan import Goal, Plan
 from zutd.frames.verdicts import CallVerdict, Record, TextVerdict, TurnVerdict
 from zutd.models.base import Model, ModelInfo
 from zutd.models.retry import DEFAULT as DEFAULT_RETRY
@@ -45,6 +46,14 @@ class Journal(Protocol):
 
     def add_state(self, extension: str, state: Any) -> None:
         """Append an extension's state. Raises :class:`StateRefusedError` when it is too large."""
+        ...
+
+    def add_kept(self, kept: Plan | Goal) -> None:
+        """Append what a tool wants the session to hold from now on."""
+        ...
+
+    def kept(self) -> tuple[Plan | None, Goal | None]:
+        """The plan and the goal of the branch."""
         ...
 
     def add_records(self, records: Sequence[Record]) -> None:

@@ -5,7 +5,8 @@ from typing import Literal
 
 from zutd.frames.blocks import Block, Image, Message, Text, Thinking, ToolResult, Usage
 from zutd.frames.client import ImageSize, MessageView, ToolResultView, UsageView, ViewBlock
-from zutd.frames.events import UsageEvent
+from zutd.frames.events import GoalUpdate, PlanUpdate, UsageEvent
+from zutd.frames.plan import Goal, Plan
 
 
 def image_size(image: Image) -> ImageSize:
@@ -89,3 +90,10 @@ def usage_event(
         session_usage=total,
         attempt=attempt,
     )
+
+
+def kept_event(kept: Plan | Goal, call_id: str) -> PlanUpdate | GoalUpdate:
+    """The event that tells of what a call wants to be held."""
+    if isinstance(kept, Plan):
+        return PlanUpdate(plan=kept.plan, explanation=kept.explanation, id=call_id)
+    return GoalUpdate(objective=kept.objective, status=kept.status, reason=kept.reason, id=call_id)

@@ -68,6 +68,7 @@ def _get_state(daemon: Daemon, _: cmd.GetState) -> c.StateReply:
     session, chrome = runtime.session, runtime.host.chrome
     info = runtime.models.info
     turn_usage, session_usage = map(view_usage, runtime.usage)
+    plan, goal = runtime.journal.kept()
     return c.StateReply(
         provider=info.provider,
         model=info.id,
@@ -82,6 +83,8 @@ def _get_state(daemon: Daemon, _: cmd.GetState) -> c.StateReply:
         branch=session.info.id,
         title=session.title,
         queue=runtime.queue.views,
+        plan=plan,
+        goal=goal,
         context=c.ContextView(used=runtime.context_used, window=info.context_window),
         extensions=runtime.host.view(),
         statuses=chrome.statuses,

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
 from zutd.agent.ports import JournalError, Remembered, StateRefusedError
 from zutd.frames.blocks import NO_USAGE, Message, Usage, add_usage
-from zutd.frames.define import evolve
+from zutd.frames.define import ABSENT, evolve
+from zutd.frames.plan import Goal, Plan
 from zutd.frames.verdicts import Record
 from zutd.sessions.errors import SessionError, StateTooLarge
 from zutd.sessions.session import Session, ValueKind
+from zutd.wire.codec import ProtocolError, structure, unstructure
+
+K = TypeVar("K", Plan, Goal)
 
 
 @contextmanager
@@ -22,6 +26,13 @@ def _mapped() -> Iterator[None]:
         raise StateRefusedError(str(exc)) from exc
     except SessionError as exc:
         raise JournalError(str(exc)) from exc
+
+
+def _read(value: Any, cls: type[K]) -> K | None:
+    try:
+        return None if value is ABSENT else structure(value, cls)
+    except ProtocolError:
+        return None
 
 
 class SessionJournal:
@@ -95,6 +106,17 @@ class SessionJournal:
                 args_digest_after=record.digest_after,
             )
         )
+
+    def add_kept(self, kept: Plan | Goal) -> None:
+        """Append a plan or a goal."""
+        self.add_value("plan" if isinstance(kept, Plan) else "goal", unstructure(kept))
+
+    def kept(self) -> tuple[Plan | None, Goal | None]:
+        """The plan and the goal of the branch; what another program left there in a form of its own is none."""
+        with _mapped():
+            session = self._session()
+            plan, goal = session.value("plan"), session.value("goal")
+        return _read(plan, Plan), _read(goal, Goal)
 
     def add_value(self, kind: ValueKind, value: Any) -> None:
         """Append a plan, a goal, or what was approved."""

@@ -103,7 +103,10 @@ class Runtime:
         self._preparation = Preparation()
         self.capabilities = shared.capabilities
         self._builtin: tuple[Tool, ...] = builtin_tools(
-            allowed=settings.tools, bash_max_timeout=settings.bash_max_timeout, watcher=guardian
+            allowed=settings.tools,
+            bash_max_timeout=settings.bash_max_timeout,
+            watcher=guardian,
+            goal=lambda: self.journal.kept()[1],
         )
         self._skill_tool = SkillTool(skills=lambda: self.briefing.skills.by_name)
         self.host = self._make_host(guardian)

@@ -59,6 +59,11 @@ class ExtensionTool:
         """Hidden until a result activates it."""
         return self.claim.deferred
 
+    @property
+    def rewritable(self) -> bool:
+        """Guards may change what it gets."""
+        return True
+
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:  # noqa: ARG002 - a Tool's shape
         """Ask the extension. Raises :class:`ToolError` with a text for the model."""
         label = f"{self.owner.name}/{self.name}"

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 from zutd.frames.blocks import Text, ToolCall
 from zutd.frames.define import frame
 from zutd.frames.greeting import HelloReply, Pong
+from zutd.frames.plan import Goal, Plan
 from zutd.frames.session import BranchInfo, SessionInfo, SessionSummary
 from zutd.frames.ui import NoteView, Panel, PanelView, StatusView, WidgetView
 
@@ -246,8 +247,9 @@ class StateReply:
     """Everything a frontend that has just attached needs to draw; all lists are complete.
 
     ``session_usage`` (also called ``usage``) counts the whole path of the branch, ``turn_usage`` the prompt that runs,
-    or ran last. ``instructions`` are the instruction files that the agent was given, ``left_out`` says which were not,
-    and why; ``ext_events_dropped`` counts events that were dropped before the frontend said who it is.
+    or ran last. ``plan`` and ``goal`` are those of the branch, null while there is none. ``instructions`` are the
+    instruction files that the agent was given, ``left_out`` says which were not, and why; ``ext_events_dropped`` counts
+    events that were dropped before the frontend said who it is.
     """
 
     tag: ClassVar[None] = None
@@ -265,6 +267,8 @@ class StateReply:
     title: str
     queue: tuple[QueuedView, ...]
     context: ContextView
+    plan: Plan | None
+    goal: Goal | None
     extensions: tuple[ExtensionView, ...]
     statuses: tuple[StatusView, ...]
     widgets: tuple[WidgetView, ...]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal
 from zutd.frames.blocks import Outcome, Stop, Text
 from zutd.frames.client import ImageSize, UsageView, ViewBlock
 from zutd.frames.define import ABSENT, frame
+from zutd.frames.plan import GoalStatus, PlanStep
 from zutd.frames.session import SessionInfo
 
 # --- a turn ----------------------------------------------------------------------------------------------------------
@@ -234,6 +235,27 @@ class CompactDone:
     summary: str
     tokens_before: int
     tokens_after: int
+
+
+@frame
+class PlanUpdate:
+    """The agent wrote down its steps: the whole plan. ``id`` is the call that did it."""
+
+    tag: ClassVar[str] = "plan_update"
+    plan: tuple[PlanStep, ...]
+    explanation: str = ""
+    id: str = ""
+
+
+@frame
+class GoalUpdate:
+    """The agent set its goal, or said how it stands: the whole goal. ``id`` is the call that did it."""
+
+    tag: ClassVar[str] = "goal_update"
+    objective: str
+    status: GoalStatus
+    reason: str = ""
+    id: str = ""
 
 
 # --- the queue -------------------------------------------------------------------------------------------------------
@@ -526,6 +548,8 @@ Event = (
     | ErrorEvent
     | CompactStart
     | CompactDone
+    | PlanUpdate
+    | GoalUpdate
     | PromptStarted
     | PromptReturned
     | PromptRemoved

@@ -8,6 +8,7 @@ import attrs
 
 from zutd.frames.blocks import Image, Text
 from zutd.frames.define import ABSENT
+from zutd.frames.plan import Goal, Plan
 
 
 class ToolError(Exception):
@@ -19,13 +20,15 @@ class ToolOutput:
     """What a call gave.
 
     ``content`` goes to the model. ``details`` (opaque) go to frontends only: diffs, exit codes, paths; for an
-    extension's tool they are its new state. ``activate`` names deferred tools that become active.
+    extension's tool they are its new state. ``activate`` names deferred tools that become active. ``kept`` is what
+    the session shall hold from now on.
     """
 
     content: tuple[Text | Image, ...]
     is_error: bool = False
     details: Any = ABSENT
     activate: tuple[str, ...] = ()
+    kept: Plan | Goal | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -75,6 +78,11 @@ class Tool(Protocol):
         """Hidden from the model until a result activates it."""
         ...
 
+    @property
+    def rewritable(self) -> bool:
+        """Whether guards may change a call's arguments; they may always refuse it."""
+        ...
+
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Run one call. Raises :class:`ToolError`; cancelling it kills what it started."""
         ...
@@ -83,3 +91,8 @@ class Tool(Protocol):
 def text_output(text: str, *, details: Any = ABSENT, is_error: bool = False) -> ToolOutput:
     """An output of one text block."""
     return ToolOutput(content=(Text(text=text),), details=details, is_error=is_error)
+
+
+def kept_output(text: str, kept: Plan | Goal) -> ToolOutput:
+    """An output of one text block, and something that the session shall hold."""
+    return ToolOutput(content=(Text(text=text),), kept=kept)

@@ -56,6 +56,7 @@ class BashTool:
     side_effects: ClassVar[bool] = True
     extension: ClassVar[str] = ""
     deferred: ClassVar[bool] = False
+    rewritable: ClassVar[bool] = True
 
     @property
     def description(self) -> str:

@@ -53,6 +53,7 @@ class EditTool:
     side_effects: ClassVar[bool] = True
     extension: ClassVar[str] = ""
     deferred: ClassVar[bool] = False
+    rewritable: ClassVar[bool] = True
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Make all ``edits`` in ``path``, or none."""

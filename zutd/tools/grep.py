@@ -83,6 +83,7 @@ class GrepTool:
     side_effects: ClassVar[bool] = False
     extension: ClassVar[str] = ""
     deferred: ClassVar[bool] = False
+    rewritable: ClassVar[bool] = True
 
     @property
     def description(self) -> str:

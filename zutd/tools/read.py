@@ -47,6 +47,7 @@ class ReadTool:
     side_effects: ClassVar[bool] = False
     extension: ClassVar[str] = ""
     deferred: ClassVar[bool] = False
+    rewritable: ClassVar[bool] = True
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Read ``path`` from line ``offset`` on."""

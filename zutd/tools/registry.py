@@ -1,20 +1,23 @@
 """The built-in tools of one session, as the settings want them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
+from zutd.frames.plan import Goal
 from zutd.processes.group import Watcher
 from zutd.tools.base import Tool
 from zutd.tools.bash import DEFAULT_MAX_TIMEOUT, BashTool
 from zutd.tools.edit import EditTool
+from zutd.tools.goal import UpdateGoalTool
 from zutd.tools.grep import GrepTool
 from zutd.tools.names import PROTECTED, RESERVED, taken_names
+from zutd.tools.plan import UpdatePlanTool
 from zutd.tools.read import ReadTool
 from zutd.tools.write import WriteTool
 
 __all__ = ["BUILTIN_NAMES", "PROTECTED", "RESERVED", "UnknownToolError", "builtin_tools", "taken_names"]
 
-BUILTIN_NAMES: Final = ("bash", "edit", "grep", "read", "write")
+BUILTIN_NAMES: Final = ("bash", "edit", "grep", "read", "update_goal", "update_plan", "write")
 """What ``--tools`` may name."""
 
 
@@ -28,11 +31,12 @@ def builtin_tools(
     bash_max_timeout: int = DEFAULT_MAX_TIMEOUT,
     watcher: Watcher | None = None,
     spill_directory: str | None = None,
+    goal: Callable[[], Goal | None] = lambda: None,
 ) -> tuple[Tool, ...]:
     """The built-in tools, sorted by name: a different order would cost the provider's cache.
 
     ``allowed`` names the wanted ones; None is all, an empty collection is none. ``watcher`` hears of every child
-    (:class:`zutd.processes.guardian.Guardian`). Raises :class:`UnknownToolError`.
+    (:class:`zutd.processes.guardian.Guardian`), ``goal`` gives the session's. Raises :class:`UnknownToolError`.
     """
     check_names(() if allowed is None else allowed)
     every: tuple[Tool, ...] = (
@@ -40,6 +44,8 @@ def builtin_tools(
         EditTool(),
         GrepTool(watcher=watcher),
         ReadTool(),
+        UpdateGoalTool(current=goal),
+        UpdatePlanTool(),
         WriteTool(),
     )
     return tuple(tool for tool in every if allowed is None or tool.name in allowed)

@@ -49,6 +49,7 @@ class SkillTool:
     side_effects: bool = False
     extension: str = ""
     deferred: bool = False
+    rewritable: bool = True
 
     @property
     def schema(self) -> dict[str, Any]:

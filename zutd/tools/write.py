@@ -36,6 +36,7 @@ class WriteTool:
     side_effects: ClassVar[bool] = True
     extension: ClassVar[str] = ""
     deferred: ClassVar[bool] = False
+    rewritable: ClassVar[bool] = True
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Make ``content`` the content of ``path``."""

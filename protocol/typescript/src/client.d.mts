@@ -370,6 +370,8 @@ export type Event =
   | ErrorEvent
   | CompactStart
   | CompactDone
+  | PlanUpdate
+  | GoalUpdate
   | PromptStarted
   | PromptReturned
   | PromptRemoved
@@ -504,6 +506,8 @@ export interface RpcEvent {
     | "error"
     | "compact_start"
     | "compact_done"
+    | "plan_update"
+    | "goal_update"
     | "prompt_started"
     | "prompt_returned"
     | "prompt_removed"
@@ -862,6 +866,8 @@ export interface StateReply {
   title: string;
   queue: QueuedView[];
   context: ContextView;
+  plan: Plan | null;
+  goal: Goal | null;
   extensions: ExtensionView[];
   statuses: StatusView[];
   widgets: WidgetView[];
@@ -891,6 +897,25 @@ export interface UsageView {
 export interface ContextView {
   used: number;
   window: number;
+}
+
+/** The whole plan, in order; each update replaces it. `explanation` says why it was updated. */
+export interface Plan {
+  plan: PlanStep[];
+  explanation?: string;
+}
+
+/** One step of a plan. */
+export interface PlanStep {
+  step: string;
+  status: "pending" | "in_progress" | "completed";
+}
+
+/** What is to be reached, and how it stands; `reason` says what blocks it, or how it was completed. */
+export interface Goal {
+  objective: string;
+  status: "active" | "complete" | "blocked";
+  reason?: string;
 }
 
 /** One extension: what it is, how it is, what it has registered, what went wrong. */
@@ -1435,6 +1460,31 @@ export interface CompactDone {
   summary: string;
   tokens_before: number;
   tokens_after: number;
+  /** Rises by 1 within an epoch. */
+  seq: number;
+  /** The turn that it belongs to, if it belongs to one. */
+  turn_id?: string;
+}
+
+/** The agent wrote down its steps: the whole plan. `id` is the call that did it. */
+export interface PlanUpdate {
+  type: "plan_update";
+  plan: PlanStep[];
+  explanation?: string;
+  id?: string;
+  /** Rises by 1 within an epoch. */
+  seq: number;
+  /** The turn that it belongs to, if it belongs to one. */
+  turn_id?: string;
+}
+
+/** The agent set its goal, or said how it stands: the whole goal. `id` is the call that did it. */
+export interface GoalUpdate {
+  type: "goal_update";
+  objective: string;
+  status: "active" | "complete" | "blocked";
+  reason?: string;
+  id?: string;
   /** Rises by 1 within an epoch. */
   seq: number;
   /** The turn that it belongs to, if it belongs to one. */
