@@ -157,6 +157,19 @@ def test_levels_are_passed_on(tmp_path: Path, level: str) -> None:
     assert note["level"] == status["level"] == level
 
 
+def test_subscriptions_to_nothing_are_named(tmp_path: Path) -> None:
+    """An event that there is none of, and one that cannot be intercepted, are warnings; the rest counts."""
+    body = "serve(subscribe('turn_start', 'sunrise', intercept=['turn_end', 'tool_call', 'sunset']))"
+    installed(tmp_path, "hopes", body)
+    with Daemon(tmp_path) as daemon:
+        daemon.ready("hopes")
+        shown = view(daemon, "hopes")
+        assert (shown["events"], shown["intercepts"]) == (["turn_start"], ["tool_call"])
+        for name in ("sunrise", "turn_end", "sunset"):
+            assert any(repr(name) in warning for warning in shown["warnings"]), name
+        assert len(shown["warnings"]) == 3
+
+
 ANSWERS = r"""
 def call(frame):
     emit(type="tool_result", id=frame["id"])

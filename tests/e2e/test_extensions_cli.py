@@ -86,6 +86,23 @@ def test_l13_doctor_of_the_sick(home: Path) -> None:
     assert len(machine["missing"]) == 1
 
 
+def test_doctor_says_how_they_became_ready(home: Path) -> None:
+    """Who registered and never said so is auto-ready, who was silent ran out of time; the doctor leaves no session."""
+    installed(home, "shy", "serve(command('x'), ready=False)")
+    installed(home, "silent", "serve(ready=False)")
+    installed(home, "typo", "serve()", enabeld=True)
+    machine = {e["name"]: e for e in ask(home, "doctor")["extensions"] if e["source"] == "global"}
+    text = run_zutd(home, "ext", "doctor")
+
+    assert [machine[name]["status"] for name in ("good", "shy", "silent", "typo")] == [
+        "ok", "auto-ready", "ready-timeout", "warning",
+    ]  # fmt: skip
+    assert text.returncode == 0
+    for words in ("shy [global] auto-ready", "silent [global] ready-timeout", "did you mean 'enabled'?"):
+        assert words in text.stdout
+    assert not list(home.rglob("*.jsonl"))
+
+
 def test_trust(home: Path) -> None:
     """Consent is for the project's one of that name; then it is the one that runs."""
     given = ask(home, "trust", "good")

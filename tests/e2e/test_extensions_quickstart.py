@@ -1,13 +1,14 @@
 """The documents' own first extension, and extensions without an SDK in three languages, in every mode."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.harness import Daemon, run_zutd, write_extension
-from tests.extensions.programs import types, view
+from tests.extensions.programs import installed, types, view
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes" / "extensions"
 GREETING = "Greet me very briefly in one sentence."
@@ -98,6 +99,65 @@ def test_quick_start_for_one_run(tmp_path: Path, option: str) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert GREETING in done.stdout
+
+
+def test_a_run_with_ext_leaves_nothing(tmp_path: Path, hello_py: Path) -> None:
+    """``--ext`` copies and remembers nothing: the directory is as it was, and the next run does not know of it."""
+    work = tmp_path / "work" / "hello-py"
+    shutil.move(hello_py, work)
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in work.iterdir())
+    assert run_zutd(tmp_path, "-e", str(work), "--no-session", "-p", "/hellopy").returncode == 0
+
+    assert sorted((path.name, path.stat().st_mtime_ns) for path in work.iterdir()) == before
+    assert list((tmp_path / "extensions").iterdir()) == []
+    with Daemon(tmp_path) as daemon:
+        assert daemon.call("get_extensions")["extensions"] == []
+
+
+EDITOR = r"""
+def go(frame):
+    answers = {"put": dict(action="insert", insert="text"), "show": dict(action="open_panel", open_panel={"id": "p"})}
+    emit(type="submit", text="SUBMITTED")
+    emit(type="status", key="k", text="s")
+    emit(type="widget", id="w", lines=["l"])
+    respond(frame, **answers[frame["name"]])
+serve(command("put"), command("show"), command_invoked=go)
+"""
+
+
+@pytest.mark.parametrize("name", ["put", "show"])
+@pytest.mark.parametrize("mode", ["-p", "--stream", "--json"])
+def test_what_needs_a_frontend_is_ignored_without_one(tmp_path: Path, mode: str, name: str) -> None:
+    """Without an editor, a queue and a screen nothing is inserted, submitted or drawn; in JSON mode it is told of."""
+    installed(tmp_path, "editor", EDITOR)
+    done = run_zutd(tmp_path, mode, f"/{name}")
+
+    assert done.returncode == 0, done.stderr
+    assert (done.stderr, list(tmp_path.rglob("*.jsonl"))) == ("", [])
+    if mode != "--json":
+        assert done.stdout == ""
+        return
+    frames = [json.loads(line) for line in done.stdout.splitlines()]
+    told = {frame["type"] for frame in frames}
+    assert told >= {"ext_submit", "ext_status", "ext_widget", "ext_insert" if name == "put" else "ext_panel_open"}
+    assert not told & {"user_message", "turn_start"}
+    assert not next(frame for frame in frames if frame["type"] == "ext_submit")["accepted"]
+
+
+def test_an_extension_has_its_users_rights(tmp_path: Path) -> None:
+    """One that says nothing of permissions reads and writes what its user can: installing it is trusting it."""
+    body = """
+def call(frame):
+    open(frame["args"]["path"], "w").write(open("/proc/self/stat").read())
+    result(frame, "written")
+serve(tool("put"), tool_call=call)
+"""
+    installed(tmp_path, "free", body)
+    project = tmp_path / "project"
+    project.mkdir()
+    with Daemon(tmp_path, cwd=project) as daemon:
+        daemon.prompt("call put " + json.dumps({"path": str(project / "made")}))
+    assert (project / "made").stat().st_uid == os.getuid()
 
 
 NODE = r"""#!/usr/bin/env node

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.e2e.harness import Daemon, run_zutd
 from tests.extensions.programs import eventually, extension, installed, only_result, seen, text_of, tool_results, view
+from tests.fakes.model_server import ModelServer
 
 COUNTER = r"""
 count = 0
@@ -174,13 +175,19 @@ serve(tool("big"), tool_call=call)
 def test_state_is_not_shown_to_anyone_else(tmp_path: Path) -> None:
     """Frontends see no details of extensions' results, and the model's request holds none (the transcript neither)."""
     installed(tmp_path, "other", OTHER)
-    with Daemon(tmp_path) as daemon:
-        frames = daemon.prompt("call other {}")
+    script: list[dict[str, Any]] = [{"calls": [{"name": "other", "args": {}}]}, {"text": "done"}]
+    options = ("--wire", "openai", "--model", "fake", "--api-key", "k")
+    with ModelServer(script) as server, Daemon(tmp_path, "--base-url", f"{server.url}/v1", *options) as daemon:
+        frames = daemon.prompt("go") + daemon.prompt("go on")
         transcript = daemon.call("get_messages")
+        requests = [request.body for request in server.requests]
 
+        assert daemon.call("get_ext_state", extension="other")["state"] == "the other's secret"
         assert tool_results(frames)
-        assert "secret" not in json.dumps(frames)
-        assert "secret" not in json.dumps(transcript)
+        assert len(requests) == 3
+        for told in (frames, transcript, requests):
+            assert '"ok"' in json.dumps(told)
+            assert "secret" not in json.dumps(told)
 
 
 def test_state_without_a_file(tmp_path: Path) -> None:

@@ -151,24 +151,28 @@ def test_the_heir_of_a_name(tmp_path: Path) -> None:
         assert text_of(only_result(daemon.prompt("call shared {}"))) == "b-heir"
 
 
+BUILT_IN = ("bash", "grep", "skill")
+RESERVED = (
+    "web_search", "web_open", "web_find", "web_click", "ast", "python", "schedule", "update_goal", "update_plan",
+)  # fmt: skip
 REFUSED = {
-    "bash": "is shadowed: the name is built in",
-    "grep": "is shadowed: the name is built in",
-    "web_search": "is shadowed: the name is reserved for the host",
-    "update_plan": "is shadowed: the name is reserved for the host",
+    **dict.fromkeys(BUILT_IN, "is shadowed: the name is built in"),
+    **dict.fromkeys(RESERVED, "is shadowed: the name is reserved for the host"),
 }
+FREE = ("edit", "lsp", "read", "worktree", "write")
+"""Names of built-in tools that are switched off, or that there are none of."""
 
 
 def test_names_that_belong_to_the_daemon(tmp_path: Path) -> None:
     """Built-in and reserved names cannot be taken, also when the built-in is switched off; others of those can."""
-    names = [*REFUSED, "lsp", "write"]
+    names = [*REFUSED, *FREE]
     tools = ", ".join(f"tool({name!r})" for name in names)
     installed(tmp_path, "greedy", f"serve({tools}, tool_call=lambda f: result(f, 'mine'))")
     with Daemon(tmp_path, "--tools", "bash,grep") as daemon:
         daemon.ready("greedy")
         shown = view(daemon, "greedy")
 
-        assert shown["tools"] == ["lsp", "write"]
+        assert shown["tools"] == list(FREE)
         assert shown["conflicts"] == [f"tool {name} {why}" for name, why in REFUSED.items()]
         assert text_of(only_result(daemon.prompt('call bash {"command": "echo real", "timeout": 5}'))) != "mine"
         assert text_of(only_result(daemon.prompt("call write {}"))) == "mine"

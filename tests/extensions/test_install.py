@@ -389,6 +389,25 @@ def test_l8_only_a_program_of_the_extension_can_be_built(
     assert nothing_in(root)
 
 
+def test_nothing_is_built_unasked(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go sources without ``--build=go`` are refused, and no compiler runs, though there is one."""
+    ran = tmp_path / "ran"
+    write(tmp_path / "bin" / "go", f"#!/bin/sh\ntouch {ran}\n", mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    with pytest.raises(InstallError, match="--build=go"):
+        put(go_source(tmp_path), root)
+    assert nothing_in(root)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("where", ["https://example.invalid/x", "git@example.invalid:x", "./x.git"])
+def test_what_is_cloned_is_not_built(root: Path, where: str) -> None:
+    """``--build`` is for local sources; nothing is fetched to find that out."""
+    with pytest.raises(InstallError, match="local sources only; clone the repository"):
+        put(where, root, builder="go")
+    assert nothing_in(root)
+
+
 def test_a_missing_builder_is_named(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Go, the error says so; nothing stays."""
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -178,6 +178,26 @@ def test_empty_replacement_is_none() -> None:
     assert (verdict.text, verdict.records[0].decision) == ("x", "allow")
 
 
+def test_fields_of_other_events_mean_nothing() -> None:
+    """Each answer is read for its own event, a block has nothing beside it, and a reason alone blocks nothing."""
+    everything: dict[str, Any] = {
+        "reason": "a note", "modified_args": {"b": 2}, "replace_text": "other", "context": "hidden",
+    }  # fmt: skip
+    call, _ = timed(lambda: guard_tool_call([says("g", **everything)], "t", "n", {"a": 1}))
+    turn, _ = timed(lambda: guard_turn_start([says("g", **everything)], 1))
+    text, _ = timed(lambda: guard_text([says("g", **everything)], "x"))
+    assert (call.blocked, call.args) == (False, {"b": 2})
+    assert (turn.blocked, turn.context) == (False, "[g]\nhidden")
+    assert (text.blocked, text.text) == (False, "other")
+
+    blocked = says("g", block=True, **everything)
+    call, _ = timed(lambda: guard_tool_call([blocked], "t", "n", {"a": 1}))
+    turn, _ = timed(lambda: guard_turn_start([blocked], 1))
+    text, _ = timed(lambda: guard_text([blocked], "x"))
+    assert (call.args, call.rewritten_by, turn.context, text.text) == ({"a": 1}, (), "", "")
+    assert call.reason == turn.reason == text.reason == "a note"
+
+
 def test_context_is_collected() -> None:
     """Blank contexts are dropped, the others follow each other under their names."""
     guards = [says("a", context=" one "), says("b", context=" \n"), says("c", context="two")]
