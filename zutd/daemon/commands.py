@@ -67,7 +67,7 @@ def _get_state(daemon: Daemon, _: cmd.GetState) -> c.StateReply:
     runtime = daemon.runtime
     session, chrome = runtime.session, runtime.host.chrome
     info = runtime.models.info
-    turn_usage, session_usage = map(view_usage, runtime.usage)
+    turn_usage, session_usage = map(view_usage, runtime.turns.usage)
     plan, goal = runtime.journal.kept()
     return c.StateReply(
         provider=info.provider,
@@ -75,14 +75,14 @@ def _get_state(daemon: Daemon, _: cmd.GetState) -> c.StateReply:
         reasoning=runtime.models.reasoning,
         cwd=runtime.settings.cwd,
         message_count=session.message_count(),
-        busy=runtime.busy,
+        busy=runtime.turns.busy,
         usage=session_usage,
         turn_usage=turn_usage,
         session_usage=session_usage,
         session=session.info,
         branch=session.info.id,
         title=session.title,
-        queue=runtime.queue.views,
+        queue=runtime.turns.queue.views,
         plan=plan,
         goal=goal,
         context=c.ContextView(used=runtime.context_used, window=info.context_window),
@@ -119,32 +119,32 @@ def _events_since(daemon: Daemon, command: cmd.EventsSince) -> c.EventsReply:
 
 
 def _prompt(daemon: Daemon, command: cmd.Prompt) -> c.PromptReply:
-    return daemon.runtime.accept(evolve(command, images=checked(command.images, command.tag)))
+    return daemon.runtime.turns.accept(evolve(command, images=checked(command.images, command.tag)))
 
 
 def _steer(daemon: Daemon, command: cmd.Steer) -> c.PromptReply:
     images = checked(command.images, command.tag)
     wanted = cmd.Prompt(message=command.message, images=images, prompt_id=command.prompt_id, when="steer", literal=True)
-    return daemon.runtime.accept(wanted)
+    return daemon.runtime.turns.accept(wanted)
 
 
 def _queue_list(daemon: Daemon, _: cmd.QueueList) -> c.QueueReply:
-    return c.QueueReply(queue=daemon.runtime.queue.views)
+    return c.QueueReply(queue=daemon.runtime.turns.queue.views)
 
 
 def _queue_remove(daemon: Daemon, command: cmd.QueueRemove) -> c.QueueReply:
-    daemon.runtime.remove_prompt(command.prompt_id)
-    return c.QueueReply(queue=daemon.runtime.queue.views)
+    daemon.runtime.turns.remove_prompt(command.prompt_id)
+    return c.QueueReply(queue=daemon.runtime.turns.queue.views)
 
 
 def _abort(daemon: Daemon, command: cmd.Abort) -> c.AbortReply:
     if command.queue == "drop":
-        daemon.runtime.drop_queue()
-    return c.AbortReply(aborted=daemon.runtime.abort())
+        daemon.runtime.turns.drop_queue()
+    return c.AbortReply(aborted=daemon.runtime.turns.abort())
 
 
 def _compact(daemon: Daemon, command: cmd.Compact) -> c.StartedReply:
-    daemon.runtime.start_compaction(command.instructions)
+    daemon.runtime.turns.start_compaction(command.instructions)
     return c.StartedReply(started=True)
 
 
@@ -338,7 +338,7 @@ async def _export_session(daemon: Daemon, command: cmd.ExportSession) -> c.Expor
 
 async def _import_session(daemon: Daemon, command: cmd.ImportSession) -> c.ImportReply:
     runtime = daemon.runtime
-    runtime.need_idle(command.tag)
+    runtime.turns.need_idle(command.tag)
     if not command.path or "\0" in command.path:
         raise CommandError("invalid_params", "bad import_session: expected the path of a file at $.path")
     cwd = runtime.settings.cwd
@@ -346,7 +346,7 @@ async def _import_session(daemon: Daemon, command: cmd.ImportSession) -> c.Impor
     done = await trio.to_thread.run_sync(_written, take)
     *others, newest = done.sessions
     notes = (*done.notes, *(f"imported too: the session {other.id} ({other.title or other.cwd})" for other in others))
-    if runtime.busy:
+    if runtime.turns.busy:
         info = _written(lambda: archive.info_of(runtime.store, newest.path))
         return c.ImportReply(session=info, notes=(*notes, "a turn began meanwhile; open the session when it has ended"))
     session = _written(lambda: Session.open(runtime.store, newest.path))
@@ -509,7 +509,7 @@ def execute(daemon: Daemon, command: Any) -> Any:
     """Carry out a plain command; its reply. Raises :class:`CommandError`."""
     entry = TABLE[type(command)]
     if entry.idle:
-        daemon.runtime.need_idle(command.tag)
+        daemon.runtime.turns.need_idle(command.tag)
     assert entry.handler is not None
     return entry.handler(daemon, command)
 

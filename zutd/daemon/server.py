@@ -171,7 +171,7 @@ class Server:
         """Turns end, or are aborted when that is asked for meanwhile; then the extensions."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._abort_when_asked)
-            await self.runtime.wind_down(abort=False)
+            await self.runtime.turns.wind_down(abort=False)
             nursery.cancel_scope.cancel()
         with trio.move_on_after(SHUTDOWN_LIMIT):
             await self.runtime.stop_extensions()
@@ -182,7 +182,7 @@ class Server:
 
     async def _abort_when_asked(self) -> None:
         await self._abort.wait()
-        await self.runtime.wind_down(abort=True)
+        await self.runtime.turns.wind_down(abort=True)
 
     async def _watch_signals(self, nursery: trio.Nursery, frontend: Frontend) -> None:
         with trio.open_signal_receiver(*SIGNAL_CODES) as received:

@@ -50,7 +50,7 @@ class OnceFrontend:
                     output_schema=ABSENT if schema is None else schema,
                     output_mode=server.settings.output_mode,
                 )
-                self._prompt_id = runtime.accept(wanted).prompt_id
+                self._prompt_id = runtime.turns.accept(wanted).prompt_id
             except CommandError as exc:
                 self.failed(exc.message)
                 server.stop(USAGE if exc.kind == "invalid_params" else 1, abort=True)
