@@ -225,11 +225,12 @@ serve(subscribe(intercept=["tool_call"]), event_intercept=judge)
 
 
 def test_turn_start_block(tmp_path: Path) -> None:
-    """A blocked turn asks no model, says why in ``turn_end``, ends in ``done``, and keeps the user's message."""
-    body = (
-        "serve(subscribe(intercept=['turn_start']), event_intercept=lambda f: answer(f, block=True, reason='closed'))"
-    )
-    installed(tmp_path, "hours", body)
+    """A blocked turn asks no model, says why in ``turn_end`` (to extensions too), ends in ``done``, and keeps the user's message."""
+    body = """
+serve(subscribe("turn_end", intercept=["turn_start"]), event=remember,
+      event_intercept=lambda f: answer(f, block=True, reason="closed"))
+"""
+    directory = installed(tmp_path, "hours", body)
     with Daemon(tmp_path) as daemon:
         daemon.ready("hours")
         frames = daemon.prompt("hello")
@@ -239,6 +240,9 @@ def test_turn_start_block(tmp_path: Path) -> None:
         assert (frames[-2]["stop"], frames[-2]["error"], frames[-1]["outcome"]) == ("error", "closed", "blocked")
         assert [m["role"] for m in messages] == ["user"]
         assert [v["decision"] for v in rows(daemon, "verdict")] == ["block"]
+        daemon.finish()
+    told = json.loads((directory / "frames.jsonl").read_text())
+    assert told == {"type": "event", "event": "turn_end", "stop": "error", "error": "closed"}
 
 
 def test_turn_start_block_in_print_mode(tmp_path: Path) -> None:
