@@ -10,6 +10,7 @@ from tests.e2e import tape
 from tests.e2e.harness import Daemon
 from tests.e2e.talking import schema
 from tests.extensions.programs import installed, only_result, seen, text_of, view
+from tests.fakes.model_server import ModelServer
 from zutd import __version__
 
 Json = dict[str, Any]
@@ -155,6 +156,23 @@ def test_levels_are_passed_on(tmp_path: Path, level: str) -> None:
         {"type": "status", "key": "k", "level": level, "text": "t"},
     )
     assert note["level"] == status["level"] == level
+
+
+def test_the_model_is_told_what_was_registered(tmp_path: Path) -> None:
+    """Name, description and schema of a tool reach the model as the extension wrote them."""
+    schema = {
+        "type": "object", "properties": {"city": {"type": "string", "description": "where"}}, "required": ["city"],
+        "additionalProperties": False,
+    }  # fmt: skip
+    frame = {"type": "register_tool", "name": "weather", "description": "The weather.", "schema": schema}
+    installed(tmp_path, "weather", f"serve({frame!r})")
+    with ModelServer() as server:
+        options = ("--base-url", f"{server.url}/v1", "--wire", "openai", "--model", "fake", "--api-key", "k")
+        with Daemon(tmp_path, *options) as daemon:
+            daemon.prompt("hello")
+        told = {tool["function"]["name"]: tool["function"] for tool in server.requests[0].body["tools"]}
+    assert told["weather"] == {"name": "weather", "description": "The weather.", "parameters": schema}
+    assert list(told) == sorted(told)
 
 
 def test_subscriptions_to_nothing_are_named(tmp_path: Path) -> None:
