@@ -225,7 +225,7 @@ serve(subscribe(intercept=["tool_call"]), event_intercept=judge)
 
 
 def test_turn_start_block(tmp_path: Path) -> None:
-    """A blocked turn asks no model, says why in ``turn_end`` (to extensions too), ends in ``done``, and keeps the user's message."""
+    """A blocked turn asks no model, says why in ``turn_end`` (extensions too), ends in ``done``, keeps the message."""
     body = """
 serve(subscribe("turn_end", intercept=["turn_start"]), event=remember,
       event_intercept=lambda f: answer(f, block=True, reason="closed"))
