@@ -77,6 +77,30 @@ def test_a_good_one_is_good(tmp_path: Path) -> None:
     assert not any(map(alive, pids))
 
 
+OLD = """
+def hello(name, *_):
+    emit(type="hello", name="any name", version="1")
+def ack(frame):
+    assert (frame["protocol_version"], "session" in frame) == (1, False)
+def told(frame):
+    assert not {"session", "state"} & set(frame)
+serve(command("hi"), tool("do"), subscribe("session_start", "turn_end", intercept=["turn_start"]), hello_ack=ack,
+      event=told, command_invoked=act, tool_call=call, event_intercept=allow)
+"""
+
+
+def test_one_of_zots_is_asked_in_its_own_protocol(tmp_path: Path) -> None:
+    """An extension of protocol 1 is good when it keeps to that; what it cannot know of is not in it."""
+    checks = look(extension(tmp_path, "good", GOOD + OLD, protocol=1), only("handshake", "registrations", "events"))
+    assert not failed(checks)
+    assert "session_start" in {check.name for check in checks}
+    newer = OLD.replace('"turn_end"', '"session_opened"').replace("def ack(frame):", "def ack(frame):\n    show()")
+    newer = "def show():\n    emit(type='status', key='k')\n" + newer
+    bad = failed(look(extension(tmp_path, "bad", GOOD + newer, protocol=1), only("registrations")))
+    assert "there is no event 'session_opened' to subscribe to" in bad["registrations: names and schemas"]
+    assert any("there is no frame 'status' in protocol 1" in came for came in bad.values()), bad
+
+
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     """A group that was left out is skipped, not forgotten."""
     checks = look(extension(tmp_path, "good", GOOD + ALL), only("commands"))

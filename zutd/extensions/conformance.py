@@ -18,6 +18,7 @@ import trio
 from zutd.extensions.conformance_peer import Peer
 from zutd.extensions.errand import run_errand
 from zutd.extensions.intercept import ExtensionGoneError
+from zutd.extensions.majors import major_of
 from zutd.extensions.manifest import Manifest, ManifestError, read_manifest, resolve_exec
 from zutd.extensions.process import Launch, StartError
 from zutd.frames.define import ABSENT
@@ -138,7 +139,14 @@ class Bench:
             hint = f"; build it first: go build -o {manifest.exec} ." if unbuilt else ""
             raise UnexpectedError(f"{exc}{hint}") from None
         environ |= {"PWD": directory, "ZUT_HOME": self._subject.home, "ZUTD_EXTENSION_DIR": directory}
-        self._launch = Launch(name=manifest.name, program=program, args=manifest.args, directory=directory, env=environ)
+        self._launch = Launch(
+            name=manifest.name,
+            program=program,
+            args=manifest.args,
+            directory=directory,
+            env=environ,
+            major=major_of(manifest.protocol),
+        )
         return manifest
 
     # --- its process

@@ -14,7 +14,7 @@ from zutd.extensions.conformance_peer import Peer
 from zutd.extensions.conformance_tells import bad_input, events, slow_host
 from zutd.extensions.registry import assign, check_command, check_tool
 from zutd.extensions.skills import find_skills
-from zutd.frames.extension import EVENTS, INTERCEPTABLE, Shutdown
+from zutd.frames.extension import INTERCEPTABLE, Shutdown
 from zutd.tools.registry import BUILTIN_NAMES, taken_names
 from zutd.wire.codec import encode
 
@@ -55,7 +55,9 @@ async def _handshake(bench: Bench) -> bool:
         return f"hello of {peer.hello.name} {peer.hello.version}".rstrip()
 
     limit = f"{bench.limits.hello:g}"
-    expected = f"hello as the first line within {limit} s, with protocol_version 2 and the manifest's name"
+    old = bench.load().protocol == 1
+    what = "as zot's extensions say it" if old else "with protocol_version 2 and the manifest's name"
+    expected = f"hello as the first line within {limit} s, {what}"
     return await bench.check("handshake", "hello", expected, look)
 
 
@@ -87,7 +89,7 @@ def _wrong_registrations(peer: Peer) -> list[str]:
     problems = [check_command(claim.name) for claim in peer.commands]
     problems += [check_tool(claim.name, claim.schema, len(encode(claim.schema or None))) for claim in peer.tools]
     problems += tables.conflicts.get(peer.claims.extension, ())
-    problems += [f"there is no event {name!r} to subscribe to" for name in peer.events if name not in EVENTS]
+    problems += [f"there is no event {name!r} to subscribe to" for name in peer.events if name not in peer.major.events]
     problems += [f"{name!r} cannot be intercepted" for name in peer.intercepts if name not in INTERCEPTABLE]
     return [problem for problem in problems if problem]
 

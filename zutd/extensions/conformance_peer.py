@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from zutd.extensions.intercept import ExtensionGoneError
+from zutd.extensions.majors import Major
 from zutd.extensions.process import IDS, PIPE_GRACE, TERM_GRACE, Launch, StartError, check_hello, new_mark
 from zutd.extensions.registry import Claims, CommandClaim, ToolClaim
 from zutd.frames.extension import (
@@ -74,6 +75,11 @@ class Peer:
         self.exit_code: int | None = None
         self.left_behind = False
         """Whether processes that it started were still there when it had ended."""
+
+    @property
+    def major(self) -> Major:
+        """The protocol that is spoken with it."""
+        return self._launch.major
 
     @property
     def alive(self) -> bool:
@@ -194,7 +200,7 @@ class Peer:
 
     def _take_first(self, line: bytes) -> None:
         try:
-            self.hello = check_hello(line, self._launch.name)
+            self.hello = check_hello(line, self._launch.name, self.major)
         except StartError as exc:
             self.refusal = exc.message
         self.greeted.set()
@@ -205,9 +211,13 @@ class Peer:
         except ProtocolError as exc:
             self._fault(f"{exc.message} (the line begins {_excerpt(line)})")
             return
-        handler = _HANDLERS.get(type(frame))
+        meant = self.major.incoming(frame)
+        if meant is None:
+            self._fault(f"there is no frame {frame.tag!r} in protocol {self.major.number}")
+            return
+        handler = _HANDLERS.get(type(meant))
         if handler is not None:
-            handler(self, frame)
+            handler(self, meant)
 
     def _fault(self, text: str) -> None:
         if len(self.faults) < FAULTS:
@@ -247,8 +257,10 @@ class Peer:
     # --- what it is told
 
     def send(self, frame: Any) -> None:
-        """Send a frame. Raises :class:`ExtensionGoneError`."""
-        self.send_line(encode_frame(frame))
+        """Send a frame as its protocol knows it, if it does. Raises :class:`ExtensionGoneError`."""
+        known = self.major.outgoing(frame)
+        if known is not None:
+            self.send_line(encode_frame(known))
 
     def send_line(self, line: bytes) -> None:
         """Send a line as it is. Raises :class:`ExtensionGoneError`."""
