@@ -175,6 +175,16 @@ def test_the_model_is_told_what_was_registered(tmp_path: Path) -> None:
     assert list(told) == sorted(told)
 
 
+@pytest.mark.parametrize("args", ["{}", '{"city": 5}', '{"city": "Berlin", "more": [null]}'])
+def test_arguments_are_the_extensions_to_judge(tmp_path: Path, args: str) -> None:
+    """What the model sends is passed on, whether it fits the schema or not: the extension says what is wrong."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    frame = {"type": "register_tool", "name": "weather", "schema": schema}
+    installed(tmp_path, "weather", f"serve({frame!r}, tool_call=lambda f: result(f, json.dumps(f['args'])))")
+    with Daemon(tmp_path) as daemon:
+        assert text_of(only_result(daemon.prompt(f"call weather {args}"))) == args
+
+
 def test_subscriptions_to_nothing_are_named(tmp_path: Path) -> None:
     """An event that there is none of, and one that cannot be intercepted, are warnings; the rest counts."""
     body = "serve(subscribe('turn_start', 'sunrise', intercept=['turn_end', 'tool_call', 'sunset']))"
