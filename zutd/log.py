@@ -1,8 +1,10 @@
 """The daemon's own log: structlog to stderr or a file, never to stdout.
 
-structlog is imported with the first line that is really written: the start of the daemon does not wait for it.
+structlog is imported with the first line that is really written: the start of the daemon does not wait for it. Nor
+does the daemon ever wait for whoever should read its log: a line that stderr does not take at once is left out.
 """
 
+import os
 import sys
 from typing import Any, Final, TextIO
 
@@ -49,7 +51,7 @@ class _Sink:
 
     def write(self, level: str, event: str, values: dict[str, Any]) -> None:
         if self._logger is None:
-            self._logger = _make_logger(self._stream or sys.stderr)
+            self._logger = _make_logger(self._stream or _unwaiting(sys.stderr))
         try:
             getattr(self._logger, level)(event, **values)
         except (OSError, ValueError):
@@ -57,7 +59,53 @@ class _Sink:
             return
 
 
-def _make_logger(stream: TextIO) -> Any:
+class Unwaiting:
+    """Writes lines to a descriptor as far as it takes them at once; the next one tells how many were left out."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._text = ""
+        self._left_out = 0
+        self._torn = False
+
+    def write(self, text: str) -> None:
+        """Add to the line."""
+        self._text += text
+
+    def flush(self) -> None:
+        """Write the line, or leave it out. Raises OSError."""
+        line, self._text = self._text, ""
+        head = "\n" if self._torn else ""
+        if self._left_out:
+            head += f"zutd: {self._left_out} lines of this log were left out, for nobody read it\n"
+        if self._put((head + line).encode("utf-8", "backslashreplace")):
+            self._left_out = 0
+        else:
+            self._left_out += 1
+
+    def _put(self, data: bytes) -> bool:
+        import select
+
+        ready = select.poll()
+        ready.register(self._fd, select.POLLOUT)
+        for start in range(0, len(data), select.PIPE_BUF):  # what is ready takes that much without waiting
+            if not ready.poll(0):
+                self._torn = self._torn or start > 0
+                return False
+            os.write(self._fd, data[start : start + select.PIPE_BUF])
+        self._torn = False
+        return True
+
+
+def _unwaiting(stream: TextIO) -> Any:
+    """The stream's descriptor, unwaiting; the stream itself if it has none."""
+    try:
+        return Unwaiting(stream.fileno())
+    except (OSError, ValueError):
+        return stream
+
+
+def _make_logger(stream: Any) -> Any:
     import structlog
 
     return structlog.wrap_logger(

@@ -176,6 +176,28 @@ def test_u8_a_peer_that_takes_nothing_is_given_up_in_time() -> None:
     with_peer(body, SMALL)
 
 
+def test_at_the_end_any_rest_counts() -> None:
+    """A floor of bytes spares who is behind with little, while more may come; once nothing does, the time counts."""
+    bounds = Bounds(stall_seconds=5, stall_bytes=1_000_000)
+
+    async def body(peer: Peer) -> None:
+        peer.fill()
+        peer.writer.put(b"little\n")
+        began = trio.current_time()
+
+        async def end_later() -> None:
+            await trio.sleep(32)
+            peer.writer.finish()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end_later)
+            with pytest.raises(LinkFullError, match="nothing was read for 5 s"):
+                await peer.writer.run()
+        assert trio.current_time() - began == pytest.approx(35, abs=0.1)
+
+    with_peer(body, bounds)
+
+
 def test_u9_time_does_not_run_while_nothing_waits() -> None:
     """When all that waited was taken back, nobody is late; who comes next has the whole time."""
 

@@ -1,5 +1,6 @@
 """From the command line to an exit code: find out what is wanted, build the settings, run a frontend."""
 
+import errno
 import gc
 import os
 import sys
@@ -18,28 +19,48 @@ if TYPE_CHECKING:
 USAGE: Final = 2
 STDIN_LIMIT: Final = 16 * 1024 * 1024
 
+STDIN_NOTE: Final = 2.0
+"""Seconds of silence after which a person is told what zutd waits for."""
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; its exit code."""
     words = sys.argv[1:] if argv is None else argv
     _fill_closed()
-    if words in (["--version"], ["-v"]):
-        print(f"zutd {__version__}")
-        return 0
     try:
-        command = SUBCOMMANDS.get(words[0]) if words else None
-        if command is not None:
-            return command(words[1:])
-        return _run(words)
+        try:
+            return _dispatch(words)
+        finally:
+            sys.stdout.flush()  # here, where what goes wrong can still be told
     except UsageError as exc:
         complain(f"{exc}")
         return USAGE
-    except BrokenPipeError:
-        # The reader of our stdout has gone (`| head`): quietly, and not once more at interpreter exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except BrokenPipeError:  # the reader of our stdout has gone (`| head`): quietly
+        _abandon_stdout()
         return 141
+    except OSError as exc:
+        if exc.errno not in NO_ROOM:
+            raise
+        _abandon_stdout()
+        complain(f"cannot write: {exc.strerror}")
+        return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _dispatch(words: list[str]) -> int:
+    if words in (["--version"], ["-v"]):
+        print(f"zutd {__version__}")
+        return 0
+    command = SUBCOMMANDS.get(words[0]) if words else None
+    return _run(words) if command is None else command(words[1:])
+
+
+def _abandon_stdout() -> None:
+    """What could not be written must not fail once more at interpreter exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _fill_closed() -> None:
@@ -132,6 +153,7 @@ def _read_stdin() -> str:
         if os.isatty(0):
             return ""
         chunks, size = [], 0
+        _tell_of_silence()
         while chunk := os.read(0, 1 << 20):
             chunks.append(chunk)
             size += len(chunk)
@@ -140,6 +162,14 @@ def _read_stdin() -> str:
     except OSError:
         return ""
     return b"".join(chunks).decode("utf-8", "replace")
+
+
+def _tell_of_silence() -> None:
+    """Whoever starts us with a pipe that nobody writes to, and nobody closes, should see why nothing happens."""
+    import select
+
+    if not select.select([0], [], [], STDIN_NOTE)[0]:
+        complain("reading stdin to its end before the prompt is sent; if nothing comes from there, use </dev/null")
 
 
 def make_settings(args: "argparse.Namespace") -> "Settings":

@@ -28,6 +28,9 @@ SHUTDOWN_LIMIT: Final = 5.0
 
 STRAGGLER_GRACE: Final = 0.5
 
+DRAIN_LIMIT: Final = 1.0
+"""Seconds that a reader has for what is still to be told, once the end was asked for."""
+
 SIGNAL_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 BROKEN_STDOUT: Final = 141
 
@@ -55,7 +58,7 @@ class Frontend(Protocol):
         ...
 
     async def drain(self) -> None:
-        """Write what is still queued; the caller sets the deadline."""
+        """Write what is still queued, as fast as it is read; the caller sets the deadline."""
         ...
 
 
@@ -145,6 +148,14 @@ class Server:
         """A frontend asked for the end."""
         self.stop(0, abort=True)
 
+    def lose_stdout(self, problem: str) -> None:
+        """Nobody reads stdout any more, or there is a ``problem`` with writing to it: a full disk is not a reader's
+        choice, and must not look like one.
+        """
+        if problem:
+            self.log.error("stdout cannot be written to", problem=problem)
+        self.stop(1 if problem else BROKEN_STDOUT, abort=True)
+
     # --- running
 
     async def run(self, frontend: Frontend) -> int:
@@ -160,8 +171,7 @@ class Server:
                 await self._stop.wait()
                 await self._wind_down()
                 inner.cancel_scope.cancel()
-            with trio.move_on_after(1.0):
-                await frontend.drain()
+            await self._drain(frontend)
             nursery.cancel_scope.cancel()
         await self._end_stragglers()
         await self.runtime.aclose()
@@ -175,6 +185,17 @@ class Server:
             nursery.cancel_scope.cancel()
         with trio.move_on_after(SHUTDOWN_LIMIT):
             await self.runtime.stop_extensions()
+
+    async def _drain(self, frontend: Frontend) -> None:
+        """What was told goes out at the reader's own pace (a pager takes minutes), unless the end was asked for."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hurry, nursery.cancel_scope)
+            await frontend.drain()
+            nursery.cancel_scope.cancel()
+
+    async def _hurry(self, scope: trio.CancelScope) -> None:
+        await self._abort.wait()
+        scope.deadline = trio.current_time() + DRAIN_LIMIT
 
     async def _end_stragglers(self) -> None:
         """Whatever left its process group, or was left running in the background by a tool, ends with the daemon."""

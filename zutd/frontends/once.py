@@ -8,7 +8,7 @@ import trio
 
 from zutd.daemon.errors import CommandError
 from zutd.daemon.hub import Stamped
-from zutd.daemon.server import BROKEN_STDOUT, Server
+from zutd.daemon.server import Server
 from zutd.daemon.start import USAGE
 from zutd.frames.client import NO_USAGE_VIEW
 from zutd.frames.commands import Prompt
@@ -92,7 +92,7 @@ class OnceFrontend:
         try:
             await self._writer.run()
         except LinkClosedError:
-            server.stop(BROKEN_STDOUT, abort=True)
+            server.lose_stdout(self._writer.problem)
         finally:
             self._written.set()
 

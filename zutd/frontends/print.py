@@ -1,11 +1,13 @@
 """Print and stream mode: the answer on stdout, everything else on stderr."""
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
+import trio
+
 from zutd.daemon.hub import Stamped
+from zutd.daemon.server import Server
 from zutd.frames.blocks import Text
 from zutd.frames.define import ABSENT
 from zutd.frames.events import (
@@ -23,6 +25,7 @@ from zutd.frames.events import (
     ToolResultEvent,
     TurnEnd,
 )
+from zutd.frontends.notes import Notes
 from zutd.frontends.once import OnceFrontend
 from zutd.wire.stdio import Stdio
 
@@ -35,16 +38,6 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def note(text: str) -> None:
-    """A line on stderr; control characters of models and extensions do not reach the terminal."""
-    clean = "".join(char if char == "\n" or char.isprintable() else "�" for char in text)
-    try:
-        sys.stderr.write(f"zutd: {clean}\n")
-        sys.stderr.flush()
-    except OSError:
-        return
-
-
 class PrintFrontend(OnceFrontend):
     """The final text only: the last answer of the prompt, and one newline."""
 
@@ -52,6 +45,19 @@ class PrintFrontend(OnceFrontend):
         super().__init__(stdio, prompt)
         self._final = ""
         self._reason = ""
+        self._notes = Notes(self._writer if stdio.joined else None)
+        self.note = self._notes.say
+
+    async def run(self, server: Server) -> None:
+        """Run the prompt, with a writer of notes beside it."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._notes.run)
+            await super().run(server)
+
+    async def drain(self) -> None:
+        """Write the answer, then the notes."""
+        await super().drain()
+        await self._notes.drain()
 
     def show(self, stamped: Stamped) -> None:
         """Keep answers, tell of trouble."""
@@ -61,7 +67,7 @@ class PrintFrontend(OnceFrontend):
             handler(event)
         if isinstance(event, DoneEvent):
             if event.outcome == "blocked":
-                note(f"blocked: {self._reason}")
+                self.note(f"blocked: {self._reason}")
             if event.output is not ABSENT and not _is_json(self._final):
                 self._final = json.dumps(event.output, ensure_ascii=False)  # without the fence that was around it
             self.finish()
@@ -71,11 +77,11 @@ class PrintFrontend(OnceFrontend):
         return {
             AssistantMessage: self._answer,
             TurnEnd: self._turn_end,
-            ErrorEvent: lambda event: note(event.message),
-            ExtError: lambda event: note(f"extension {event.extension}: {event.message}"),
-            ExtNotify: lambda event: note(f"[{event.extension}] {event.level}: {event.message}"),
-            ExtDisplay: lambda event: note(f"[{event.extension}] {event.text}"),
-            RetryScheduled: lambda event: note(f"{event.reason}: trying again in {event.delay_ms / 1000:.1f} s"),
+            ErrorEvent: lambda event: self.note(event.message),
+            ExtError: lambda event: self.note(f"extension {event.extension}: {event.message}"),
+            ExtNotify: lambda event: self.note(f"[{event.extension}] {event.level}: {event.message}"),
+            ExtDisplay: lambda event: self.note(f"[{event.extension}] {event.text}"),
+            RetryScheduled: lambda event: self.note(f"{event.reason}: trying again in {event.delay_ms / 1000:.1f} s"),
         }
 
     def _answer(self, event: AssistantMessage) -> None:
@@ -93,7 +99,7 @@ class PrintFrontend(OnceFrontend):
 
     def failed(self, message: str) -> None:
         """The prompt was not even accepted."""
-        note(message)
+        self.note(message)
 
 
 class StreamFrontend(PrintFrontend):
@@ -111,9 +117,9 @@ class StreamFrontend(PrintFrontend):
             AssistantMessage: lambda _: None,
             AssistantStart: self._start,
             TextDelta: self._delta,
-            ToolExecutionStarted: lambda event: note(f"tool {event.name} ..."),
-            ToolProgress: lambda event: note(event.text.rstrip("\n")),
-            ToolResultEvent: lambda event: note(f"tool {'failed' if event.is_error else 'done'}"),
+            ToolExecutionStarted: lambda event: self.note(f"tool {event.name} ..."),
+            ToolProgress: lambda event: self.note(event.text.rstrip("\n")),
+            ToolResultEvent: lambda event: self.note(f"tool {'failed' if event.is_error else 'done'}"),
         }
 
     def _start(self, _: AssistantStart) -> None:

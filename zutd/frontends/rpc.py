@@ -16,7 +16,7 @@ import trio
 from zutd.daemon.errors import CommandError
 from zutd.daemon.greeting import GREETINGS
 from zutd.daemon.hub import Stamped
-from zutd.daemon.server import BROKEN_STDOUT, Server
+from zutd.daemon.server import Server
 from zutd.frames.commands import COMMANDS, HelloCommand
 from zutd.frames.define import evolve
 from zutd.wire import jsonrpc, typed
@@ -164,7 +164,7 @@ class RpcFrontend:
         try:
             await writer.run()
         except (LinkClosedError, LinkFullError):
-            self._server.stop(BROKEN_STDOUT, abort=True)
+            self._server.lose_stdout(writer.problem)
         finally:
             self._closed.set()
 

@@ -7,6 +7,7 @@ writer must know how far a frame got: a torn frame cannot be taken back, and a p
 apart from one that reads slowly.
 """
 
+import errno
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -22,6 +23,9 @@ T = TypeVar("T")
 
 CHUNK: Final = 65536
 """Bytes read at once, and about as many written at once (a Linux pipe's default size)."""
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What files say that would like to be written to, but there is no room."""
 
 
 class LinkClosedError(Exception):
@@ -48,7 +52,8 @@ class Descriptor(Protocol):
 class Bounds:
     """What may wait in front of a peer. ``None`` is no bound.
 
-    A peer that takes no byte for ``stall_seconds`` while at least ``stall_bytes`` wait is given up.
+    A peer that takes no byte for ``stall_seconds`` while at least ``stall_bytes`` wait is given up; once nothing more
+    will be put, however little waits.
     """
 
     frames: int | None = None
@@ -67,6 +72,8 @@ class Writer:
         self._wake = trio.Event()
         self._broken = False
         self._finishing = False
+        self.problem = ""
+        """Why nothing can be written, in the system's words, where it is not that the peer has gone."""
         self.pending_bytes = 0
         self.progress_at = 0.0
         self.on_drained: Callable[[], None] = _nothing
@@ -133,6 +140,8 @@ class Writer:
         except OSError as exc:
             self._broken = True
             self._wake.set()
+            if exc.errno in _NO_ROOM:
+                self.problem = exc.strerror or str(exc)
             raise LinkClosedError(f"the peer is gone: {exc.strerror}") from exc
 
     async def run(self) -> None:
@@ -198,7 +207,7 @@ class Writer:
             return
         if not self._queue or trio.current_time() < self.progress_at + stall:
             return  # what it waited for was taken back meanwhile
-        if self.pending_bytes >= self._bounds.stall_bytes:
+        if self._finishing or self.pending_bytes >= self._bounds.stall_bytes:
             self._broken = True
             raise LinkFullError(f"nothing was read for {stall:g} s")
 
