@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "zutd"
 
-EVERYONE = frozenset({"log", "paths"})
+EVERYONE = frozenset({"log", "paths", "signals"})
 """May be imported from anywhere but the closed layers."""
 
 CLOSED = frozenset({"frames", "sdk"})
@@ -40,6 +40,7 @@ ARROWS: dict[str, set[str]] = {
     "sdk": set(),
     "log": set(),
     "paths": set(),
+    "signals": set(),
     "settings": {"frames"},
     "__main__": {"cli"},
 }

@@ -2,11 +2,13 @@
 
 import sys
 
-from zutd.cli.main import main as run
-
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    try:
+        from zutd.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(run())
 
 

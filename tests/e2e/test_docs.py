@@ -224,7 +224,7 @@ def test_the_architecture_shows_the_arrows_that_hold() -> None:
     table = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("<!-- arrows -->")[2]
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", table.partition("\n\n")[0], re.MULTILINE)
     shown = {layer: set(re.findall(r"`(\w+)`", allowed)) for layer, allowed in rows}
-    helpers = {"log", "paths", "settings", "sdk", "__main__"}
+    helpers = {"log", "paths", "signals", "settings", "sdk", "__main__"}
     assert shown == {layer: allowed for layer, allowed in ARROWS.items() if layer not in helpers}
 
 

@@ -54,6 +54,9 @@ def _dispatch(words: list[str]) -> int:
     if words in (["--version"], ["-v"]):
         print(f"zutd {__version__}")
         return 0
+    from zutd.signals import settle
+
+    settle()
     command = SUBCOMMANDS.get(words[0]) if words else None
     return _run(words) if command is None else command(words[1:])
 
@@ -116,14 +119,16 @@ def complain(text: str) -> None:
 
 def _run(words: list[str]) -> int:
     from zutd.cli.arguments import parse
+    from zutd.signals import end_at_interrupt
 
+    end_at_interrupt()
     args = parse(words)
     if args.list_models:
         from zutd.cli.models import list_models
 
         return list_models(args.provider, zut_home(os.environ))
     piped = _read_stdin() if args.mode != "rpc" else ""
-    prompt = "\n".join(part for part in (piped.strip(), " ".join(args.prompt).strip()) if part)
+    prompt = "\n".join(part for part in (piped.strip(), " ".join(map(_proper, args.prompt)).strip()) if part)
     mode = args.mode or ("print" if prompt else "")
     _check_mode(mode, prompt, args)
     settings = make_settings(args)
@@ -172,6 +177,15 @@ def _tell_of_silence() -> None:
         complain("reading stdin to its end before the prompt is sent; if nothing comes from there, use </dev/null")
 
 
+def _proper(word: str) -> str:
+    """An argument that is no path, as text: bytes that the locale cannot read are UTF-8 all the same, or replaced."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(word).decode("utf-8", "replace")
+    return word
+
+
 def make_settings(args: "argparse.Namespace") -> "Settings":
     """Flags over ``config.json`` over defaults. Raises :class:`UsageError`."""
     from zutd.settings import Settings, SettingsError, read_config, rpc_token
@@ -212,8 +226,8 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         cwd=cwd,
         environ=dict(os.environ),
         tools=_tools(args),
-        system_prompt=args.system_prompt,
-        append_system_prompt=tuple(args.append_system_prompt),
+        system_prompt=_proper(args.system_prompt),
+        append_system_prompt=tuple(map(_proper, args.append_system_prompt)),
         output_schema=_read_schema(args.output_schema),
         output_mode=args.output_mode,
         stats_path=os.path.abspath(args.stats) if args.stats else "",

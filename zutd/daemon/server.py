@@ -18,6 +18,7 @@ from zutd.frames.session import SessionInfo
 from zutd.log import Log
 from zutd.sessions.names import directory_name, file_name, sessions_root
 from zutd.settings import Settings
+from zutd.signals import heeded
 
 if TYPE_CHECKING:
     from zutd.daemon.models import ModelSwitch
@@ -161,7 +162,7 @@ class Server:
     async def run(self, frontend: Frontend) -> int:
         """Run to the end; the process's exit code."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._watch_signals, nursery, frontend)
+            await nursery.start(self._watch_signals, nursery, frontend)
             nursery.start_soon(frontend.run, self)
             for _ in range(FIRST_WORD):
                 await trio.lowlevel.checkpoint()
@@ -205,8 +206,12 @@ class Server:
         await self._abort.wait()
         await self.runtime.turns.wind_down(abort=True)
 
-    async def _watch_signals(self, nursery: trio.Nursery, frontend: Frontend) -> None:
-        with trio.open_signal_receiver(*SIGNAL_CODES) as received:
+    async def _watch_signals(
+        self, nursery: trio.Nursery, frontend: Frontend, *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        reloading = {signal.SIGHUP} if frontend.lasting else set()  # which ends nothing, however we were started
+        with trio.open_signal_receiver(*{*heeded(*SIGNAL_CODES), *reloading}) as received:
+            task_status.started()
             async for number in received:
                 if number == signal.SIGHUP and frontend.lasting:
                     nursery.start_soon(self._reload)

@@ -5,6 +5,8 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from zutd.signals import heeded
+
 if TYPE_CHECKING:
     import trio
 
@@ -28,7 +30,7 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, _: object) -> None:
         raise StoppedError(number)
 
-    before = {number: signal.signal(number, stop) for number in SIGNALS if number != signal.SIGINT}
+    before = {number: signal.signal(number, stop) for number in heeded(*SIGNALS) if number != signal.SIGINT}
     try:
         yield
     finally:
@@ -78,7 +80,7 @@ async def _watch_signals(
 ) -> None:
     import trio
 
-    with trio.open_signal_receiver(*SIGNALS) as signals:
+    with trio.open_signal_receiver(*heeded(*SIGNALS)) as signals:
         task_status.started()
         async for number in signals:
             stopped_by[:] = stopped_by or [number]

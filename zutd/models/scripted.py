@@ -8,7 +8,6 @@ itself. There is no chance in it: the same conversation gets the same answers.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-import msgspec
 import trio
 
 from zutd.frames.blocks import Block, Message, Stop, Text, Thinking, ToolCall, ToolResult, Usage, calls_of, text_of
@@ -159,7 +158,7 @@ class _Play:
     def _call(self, call: Call, chunk: int) -> None:
         self._calls += 1
         call_id = call.id or f"call_{self._calls}"
-        text = call.args_text or msgspec.json.encode(call.args).decode()
+        text = call.args_text or shape.encode_body(call.args).decode()
         args, invalid = shape.parse_args(text)
         self._sink.call_started(call_id, call.name)
         for piece in _cut(text, chunk):
