@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
-from scripts.bench_lib import starts, turns
+from scripts.bench_lib import asking, starts, turns
 from scripts.bench_lib.bench import Bench, model_server
 from scripts.bench_lib.figures import Line, table
 from scripts.bench_lib.venv import installed, say
@@ -28,7 +28,7 @@ ROWS: Final[dict[str, Callable[[Bench], list[Line]]]] = {
     "deltas": turns.deltas,
     "steps": turns.steps,
     "memory": starts.memory,
-    "extensions": turns.extensions,
+    "extensions": asking.extensions,
     "fleet": starts.fleet,
 }
 ROW_LIMIT: Final = 180

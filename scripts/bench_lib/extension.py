@@ -20,11 +20,15 @@ for text in sys.stdin:
             emit(type="subscribe", intercept=["tool_call"])
         elif role == "tool":
             emit(type="register_tool", name="echo", description="says it again", schema={"type": "object"})
+        elif role == "command":
+            emit(type="register_command", name="echo", description="says it again")
         emit(type="ready")
     elif kind == "event_intercept":
         emit(type="event_intercept_response", id=frame["id"])
     elif kind == "tool_call":
         emit(type="tool_result", id=frame["id"], content=[{"type": "text", "text": frame["args"]["text"]}])
+    elif kind == "command_invoked":
+        emit(type="command_response", id=frame["id"], action="display", display=frame["args"])
     elif kind == "shutdown":
         emit(type="shutdown_ack")
         break

@@ -1,7 +1,6 @@
-"""Rows about turns: a prompt, a long stream, steps with tools, and what extensions add to them."""
+"""Rows about turns: a prompt, a long stream, steps with tools."""
 
 import sys
-from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Final
@@ -16,17 +15,8 @@ STEPS: Final = 1_000
 ENDS: Final = 100
 """So many of the first and of the last steps are compared."""
 
-ASKED: Final = 200
-ANSWERED: Final = b'{"type":"turn_end"'
-STARTED: Final = b'{"type":"tool_execution_started"'
-READY: Final = b'{"type":"ext_ready"'
 DONE: Final = b'{"type":"done"'
 RESULT: Final = b'{"type":"tool_result"'
-QUESTION: Final = (
-    '{"type":"event_intercept","id":"c1","event":"tool_call","tool_id":"call_1","tool_name":"read",'
-    '"tool_args":{"path":"small.txt"}}'
-)
-CALL: Final = '{"type":"tool_call","id":"c1","name":"echo","args":{"text":"hello"}}'
 
 
 def prompt(bench: Bench) -> list[Line]:
@@ -98,11 +88,11 @@ def _run_steps(bench: Bench, tool: str) -> tuple[float, list[float]]:
     with bench.place() as place, Daemon(place, base_url=f"{bench.server}/calls/{STEPS}/{tool}") as daemon:
         daemon.loaded()
         began = cpu_of(daemon.pid)
-        results = [at for at, line in _one_prompt(daemon, STEPS) if line.startswith(RESULT)]
+        results = [at for at, line in one_prompt(daemon, STEPS) if line.startswith(RESULT)]
         return cpu_of(daemon.pid) - began, [after - before for before, after in pairwise(results)]
 
 
-def _one_prompt(daemon: Daemon, calls: int) -> list[tuple[float, bytes]]:
+def one_prompt(daemon: Daemon, calls: int) -> list[tuple[float, bytes]]:
     """Run a prompt of many steps; its lines and when they came."""
     daemon.send("prompt", message="go on")
     lines = list(daemon.lines(DONE))
@@ -110,54 +100,3 @@ def _one_prompt(daemon: Daemon, calls: int) -> list[tuple[float, bytes]]:
     if done != calls:
         sys.exit(f"bench: the prompt made {done} calls instead of {calls}; it ended with {lines[-1][1].decode()}")
     return lines
-
-
-def extensions(bench: Bench) -> list[Line]:
-    """What a guard adds to a call, and how long an extension's tool takes, beside a bare pipe to the same script."""
-    added: list[float] = []
-    seen: list[float] = []
-    called: list[float] = []
-    bare_guards: list[list[float]] = []
-    bare_tools: list[list[float]] = []
-    with bench.place() as place:
-        guard = bench.add_extension(place, "guard", "extension.py", "guard")
-        tool = bench.add_extension(place, "tool", "extension.py", "tool")
-        for _ in range(bench.runs):
-            bare_guards.append(bench.bare("bare_pipe.py", str(ASKED), QUESTION, *guard, place=place))
-            without, _ = _gap(bench, "read", ANSWERED, STARTED)
-            with_it, _ = _gap(bench, "read", ANSWERED, STARTED, "guard")
-            added.append(with_it - without)
-            bare_tools.append(bench.bare("bare_pipe.py", str(ASKED), CALL, *tool, place=place))
-            outside, inside = _gap(bench, "echo", STARTED, RESULT, "tool")
-            seen.append(outside)
-            called.append(inside)
-    events = f"; tool_execution_started to tool_result {median(seen) * 1e6:.0f} us"
-    return [
-        _against("a tool_call interceptor adds", added, bare_guards),
-        _against("an extension's tool, round trip", called, bare_tools, events),
-    ]
-
-
-def _against(what: str, ours: Sequence[float], theirs: Sequence[Sequence[float]], more: str = "") -> Line:
-    paced, hot = zip(*theirs, strict=True)
-    behind = f"{median(ours) * 1e6:.0f} to {median(paced) * 1e6:.0f} us ({median(hot) * 1e6:.0f} us without pauses)"
-    return Line(what, ratio(ours, paced), "x bare pipe", 3, 2, behind + more)
-
-
-def _gap(bench: Bench, tool: str, first: bytes, second: bytes, role: str = "") -> tuple[float, float]:
-    """Seconds, medians: between two events of a step, and of a tool's round trip by the daemon's clock."""
-    with bench.place() as place:
-        if role:
-            bench.add_extension(place, role, "extension.py", role)
-        with Daemon(place, base_url=f"{bench.server}/calls/{ASKED}/{tool}") as daemon:
-            daemon.loaded()
-            if role:
-                daemon.wait(READY)
-            gaps, began = [], 0.0
-            for at, line in _one_prompt(daemon, ASKED):
-                if line.startswith(first):
-                    began = at
-                elif line.startswith(second):
-                    gaps.append(at - began)
-            told = daemon.ask("get_extensions")["extensions"]
-            return median(gaps), told[0]["tool_latency_ms"]["p50"] / 1000 if told else 0.0
