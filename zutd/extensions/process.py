@@ -309,9 +309,10 @@ class Child:
         Nothing is lost by it, and no other extension waits: the pipe fills, and the writer of it stops.
         """
         told, self._told = self._told, 0
-        with trio.move_on_after(min(TALK_PAUSE, told / TALK_RATE)):
-            while told and self._owner.crowded():  # noqa: ASYNC110 - frontends of many kinds do not tell when they have caught up
-                await trio.sleep(TALK_LOOK)
+        if told and self._owner.crowded():
+            with trio.move_on_after(min(TALK_PAUSE, told / TALK_RATE)):
+                while self._owner.crowded():  # noqa: ASYNC110 - frontends do not tell when they have caught up
+                    await trio.sleep(TALK_LOOK)
         await trio.lowlevel.checkpoint()
 
     def _on_line(self, line: bytes | TooLong) -> None:
