@@ -148,7 +148,7 @@ def test_c3_a_person_is_asked_about_what_will_run() -> None:
     assert asked == [{"path": "y"}]
 
 
-@pytest.mark.parametrize("how", ["good", "error", "crash", "missing", "aborted"])
+@pytest.mark.parametrize("how", ["good", "error", "crash", "missing", "blocked", "refused", "aborted"])
 def test_c5_every_result_has_its_time(how: str) -> None:
     """However a call ends, its one row says when, between the prompt's row and the next one."""
 
@@ -164,7 +164,9 @@ def test_c5_every_result_has_its_time(how: str) -> None:
         "missing": tool("other"),
         "aborted": FakeTool(name="look", run_it=aborts),
     }
-    world = World(says(call("a")), says("Done."), tools=[tools[how]])
+    world = World(says(call("a")), says("Done."), tools=[tools.get(how, tool())])
+    world.guards.call = lambda _, args: CallVerdict(blocked=how == "blocked", reason="no", args=args)
+    world.refuses = lambda _, __: "no" if how == "refused" else ""
     assert world.run() == ("aborted" if how == "aborted" else "ok")
     times = [message.time for message in world.journal.messages]
     (result,) = (message for message in world.journal.messages if message.role == "tool")
