@@ -390,7 +390,7 @@ def test_no_ready_frame(home: Path, body: str, state: str, warning: str) -> None
         daemon.ready("shy")
         took = time.monotonic() - began
 
-        assert (took < 2) == (state == "auto_ready")
+        assert state == "auto_ready" or took > 2.9
         shown = view(daemon, "shy")
         assert shown["state"] == state
         assert any(warning in w for w in shown["warnings"])
