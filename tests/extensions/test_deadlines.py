@@ -82,7 +82,7 @@ async def late_answers_are_ignored(rig: Rig, count: int) -> None:
 
 @pytest.mark.parametrize("capable", [True, False])
 def test_u3_u6_tool_deadline_of_sixty_seconds(tmp_path: Path, capable: bool) -> None:
-    """59 s are fine; at 60 s the call fails by name and is counted; who declared ``tool_cancel`` is told of it."""
+    """59 s are fine; at 60 s the call fails by name, is counted and told; who declared ``tool_cancel`` hears of it."""
 
     async def body(rig: Rig) -> None:
         await rig.host.wait_ready()
@@ -95,6 +95,7 @@ def test_u3_u6_tool_deadline_of_sixty_seconds(tmp_path: Path, capable: bool) -> 
             await rig.jump(2.5)
             await outcome.ended.wait()
         assert str(outcome.error) == "extension slow/slow failed: timeout waiting for slow/slow (60 s)"
+        assert (await rig.seen("ext_error", stage="tool")).message == str(outcome.error)
         assert rig.host.view()[0].missed_deadlines == 1
         await late_answers_are_ignored(rig, 1)
         assert cancelled(rig) == capable
@@ -158,7 +159,7 @@ def test_u3_a_tool_that_waits_for_a_person_has_no_deadline(tmp_path: Path) -> No
 
 
 def test_command_deadline_of_thirty_seconds(tmp_path: Path) -> None:
-    """29 s are fine; at 30 s the command fails by name, and a late answer is ignored."""
+    """29 s are fine; at 30 s the command fails by name, which is counted and told; a late answer is ignored."""
 
     async def body(rig: Rig) -> None:
         await rig.host.wait_ready()
@@ -175,6 +176,7 @@ def test_command_deadline_of_thirty_seconds(tmp_path: Path) -> None:
             await rig.jump(28)
             assert outcome.pending
             await rig.jump(2.5)
+        assert "no answer from slow" in (await rig.seen("ext_error", stage="command")).message
         assert rig.host.view()[0].missed_deadlines == 1
         await late_answers_are_ignored(rig, 1)
 

@@ -319,6 +319,11 @@ class Extension:
         self.settled.set()
         self._port.became_ready(self)
 
+    def missed(self, stage: str, message: str) -> None:
+        """It did not answer in time: counted, and told to whoever looks for the reason."""
+        self.stats.missed_deadlines += 1
+        self._port.complain(self, stage, message)
+
     # --- what its child tells (process.Owner)
 
     def acknowledge(self) -> HelloAck:

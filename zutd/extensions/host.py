@@ -222,10 +222,9 @@ class Host:
             with trio.fail_after(COMMAND_DEADLINE):
                 response = await extension.invoke(claim.name, args.strip())
         except trio.TooSlowError:
-            extension.stats.missed_deadlines += 1
-            raise CommandFailedError(
-                f"extension /{claim.name}: no answer from {extension.name} within {COMMAND_DEADLINE:g} s"
-            ) from None
+            message = f"extension /{claim.name}: no answer from {extension.name} within {COMMAND_DEADLINE:g} s"
+            extension.missed("command", message)
+            raise CommandFailedError(message) from None
         except ExtensionGoneError as exc:
             raise CommandFailedError(f"extension /{claim.name}: {exc}") from None
         if response.error:

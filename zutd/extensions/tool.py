@@ -73,8 +73,9 @@ class ExtensionTool:
             with trio.fail_after(float("inf") if self.claim.interactive else DEADLINE):
                 frame = await self.owner.call_tool(self.name, args)
         except trio.TooSlowError:
-            self.owner.stats.missed_deadlines += 1
-            raise ToolError(f"extension {label} failed: timeout waiting for {label} ({DEADLINE:g} s)") from None
+            message = f"extension {label} failed: timeout waiting for {label} ({DEADLINE:g} s)"
+            self.owner.missed("tool", message)
+            raise ToolError(message) from None
         except ExtensionGoneError as exc:
             raise ToolError(f"extension {label} failed: {exc}") from None
         return read_result(frame, label)
