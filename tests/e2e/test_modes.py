@@ -157,6 +157,16 @@ def test_json_gives_every_event_and_ends_in_done(tmp_path: Path) -> None:
     assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
 
 
+def test_json_ends_in_done_also_when_the_prompt_was_refused(tmp_path: Path) -> None:
+    """What cannot be accepted is an ``error`` and a ``done``, and the exit code says what kind of mistake it was."""
+    (tmp_path / "schema.json").write_text('{"type": "nope"}')
+    run = run_zutd(tmp_path, "--json", "go", "--output-schema", "schema.json")
+    error, done = events(run.stdout)
+    assert run.returncode == 2
+    assert "$.output_schema" in str(error["message"])
+    assert (done["type"], done["outcome"]) == ("done", "error")
+
+
 # --- exit codes ------------------------------------------------------------------------------------------------------
 
 REFUSED = {"steps": [{"error": {"kind": "auth", "message": "the key is wrong"}}]}

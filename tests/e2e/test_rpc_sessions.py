@@ -307,12 +307,15 @@ def test_a_branch_stays_the_active_one(tmp_path: Path) -> None:
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_a_session_that_cannot_be_opened_is_exit_5(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
-    """One sentence that names it, before anything else happens."""
+    """One sentence that names it, before anything else happens; JSON mode ends in ``done`` all the same."""
     (tmp_path / "broken.jsonl").write_text('{"type":"session"}\nnonsense\n{"type":"head"}\n')
     run = run_zutd(tmp_path, "-p", "hi", *words)
     assert (run.returncode, run.stdout) == (5, "")
     assert reason in run.stderr or "cannot open" in run.stderr
     assert run.stderr.count("\n") == 1
+    error, done = map(json.loads, run_zutd(tmp_path, "--json", "hi", *words).stdout.splitlines())
+    assert (error["type"], error["code"], error["message"] in run.stderr) == ("error", "no_session", True)
+    assert (done["type"], done["outcome"]) == ("done", "error")
 
 
 def test_a_session_has_one_writer(tmp_path: Path) -> None:

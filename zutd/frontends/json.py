@@ -20,8 +20,12 @@ class JsonFrontend(OnceFrontend):
 
     def failed(self, message: str) -> None:
         """The prompt was not even accepted: say so, and end as always."""
-        error = ErrorEvent(message=message, code="internal")
-        nothing = NO_USAGE_VIEW
-        done = DoneEvent(prompt_id="", outcome="error", usage=nothing, turn_usage=nothing, session_usage=nothing)
-        for seq, event in enumerate((error, done), 1):
-            self.put_bytes(Stamped(event, seq, "").line)
+        self.put_bytes(refusal(message, "internal"))
+
+
+def refusal(message: str, code: str) -> bytes:
+    """The lines of a run that came to nothing before it began: ``error`` and ``done``."""
+    error = ErrorEvent(message=message, code=code)
+    nothing = NO_USAGE_VIEW
+    done = DoneEvent(prompt_id="", outcome="error", usage=nothing, turn_usage=nothing, session_usage=nothing)
+    return b"".join(Stamped(event, seq, "").line for seq, event in enumerate((error, done), 1))

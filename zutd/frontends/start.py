@@ -1,7 +1,10 @@
 """Start a daemon with the frontend that was asked for, and see it through to its exit code."""
 
+import contextlib
+import os
+
 from zutd.daemon.server import Frontend, Server
-from zutd.daemon.start import CannotStartError
+from zutd.daemon.start import SESSION, CannotStartError
 from zutd.log import make_log
 from zutd.settings import Settings
 from zutd.wire.stdio import Stdio, claim, release
@@ -13,8 +16,21 @@ def serve(mode: str, prompt: str, settings: Settings) -> int:
     """Run ``mode`` (rpc, print, stream, json) to its end. Raises :class:`CannotStartError`."""
     import trio
 
-    server = Server.make(settings, make_log(settings.log_level))
+    try:
+        server = Server.make(settings, make_log(settings.log_level))
+    except CannotStartError as exc:
+        if mode == "json" and exc.exit_code == SESSION:
+            _refuse(str(exc))
+        raise
     return trio.run(_run, mode, prompt, server)
+
+
+def _refuse(message: str) -> None:
+    """JSON mode ends in ``done``, also when its session cannot be opened."""
+    from zutd.frontends.json import refusal
+
+    with contextlib.suppress(OSError):
+        os.write(1, refusal(message, "no_session"))
 
 
 async def _run(mode: str, prompt: str, server: Server) -> int:
