@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from zutd.frames.commands import COMMANDS
+from zutd.frames.events import EVENTS
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(page for page in (ROOT / "docs/conformance").glob("*.md") if page.name != "README.md")
 NAMED = re.compile(r"`([^`]+::[^`]+)`")
@@ -67,6 +70,12 @@ def test_no_rule_stands_twice(page: Path) -> None:
     """A rule has one row, so that nobody mends one of two."""
     first_cells = [first for _number, first, _last in rows(page)]
     assert sorted(first_cells) == sorted(set(first_cells))
+
+
+def test_every_command_and_event_of_front_ends_has_a_row() -> None:
+    """A new one cannot be forgotten: the page about their protocol names each, under its own name."""
+    cells = {first.strip("`") for _number, first, _last in rows(ROOT / "docs/conformance/rpc.md")}
+    assert {*COMMANDS, *EVENTS} - cells == set()
 
 
 def test_a_wrong_name_is_found() -> None:

@@ -153,27 +153,20 @@ def test_every_command_in_a_turn(tmp_path: Path) -> None:
         assert daemon.process.wait(10) == 0
 
 
-def test_a_change_of_model_and_level_counts_from_the_next_step(tmp_path: Path) -> None:
-    """The request that is out stays as it was; the next one of the same prompt goes to the new model, reasoning."""
+def test_another_level_from_the_next_step_on(tmp_path: Path) -> None:
+    """``set_reasoning`` during a turn: the request that is out stays as it was, the next one of the prompt reasons."""
     gate = Gate(tmp_path)
     call = {"name": gate.call[0], "args": gate.call[1]}
     with ModelServer([{"calls": [call]}, {"text": "ok"}]) as server:
-        models = [{"id": name, "reasoning": True} for name in ("first", "second")]
-        entry = {"baseUrl": f"{server.url}/v1", "models": models}
+        entry = {"baseUrl": f"{server.url}/v1", "models": [{"id": "m", "reasoning": True}]}
         (tmp_path / "models.json").write_text(json.dumps({"providers": {"lab": entry}}))
-        with Checked(tmp_path, "--provider", "lab", "--model", "first", env=DIRECT) as daemon:
+        with Checked(tmp_path, "--provider", "lab", "--model", "m", env=DIRECT) as daemon:
             daemon.call("prompt", message="go", prompt_id="p")
             daemon.event("tool_execution_started")
-            assert daemon.call("set_model", model="second") == {"model": "second", "provider": "lab"}
             assert daemon.call("set_reasoning", reasoning="high") == {"reasoning": "high"}
             gate.open()
             daemon.event("done", prompt_id="p")
-            assert [frame["model"] for frame in of(daemon.frames, "request_started")] == ["first", "second"]
-        bodies = [request.body for request in server.requests]
-        assert [(body["model"], body.get("reasoning_effort")) for body in bodies] == [
-            ("first", None),
-            ("second", "high"),
-        ]
+        assert [request.body.get("reasoning_effort") for request in server.requests] == [None, "high"]
 
 
 def test_pictures_alone_are_a_prompt(tmp_path: Path) -> None:

@@ -105,6 +105,23 @@ def test_eof_waits_for_slow_commands(tmp_path: Path) -> None:
         assert reply["success"], reply
 
 
+def test_what_is_in_flight_at_the_end_is_answered(tmp_path: Path) -> None:
+    """A command that waits for an extension when the daemon is told to stop fails with a reason, before the exit."""
+    program = PYTHON_HEAD + (
+        'hello("slow")\nemit(type="register_command", name="slow")\nemit(type="ready")\n'
+        "for frame in frames():\n    pass\n"
+    )
+    directory = write_extension(tmp_path / "x", "slow", program)
+    with Checked(tmp_path, "-e", str(directory)) as daemon:
+        daemon.ready("slow")
+        asked = daemon.send("invoke_command", name="slow")
+        daemon.call("shutdown")
+        assert daemon.finish() == 0
+        (reply,) = [frame for frame in of(daemon.frames, "response") if frame.get("id") == asked]
+        assert (reply["success"], reply["code"]) == (False, "extension_error")
+        assert "stopped" in reply["error"]
+
+
 # --- signals ---------------------------------------------------------------------------------------------------------
 
 
