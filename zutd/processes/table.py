@@ -116,8 +116,9 @@ def _rows_of_ps() -> Iterable[Row]:
     except (OSError, subprocess.SubprocessError):
         return
     for line in told.splitlines():
-        pid, parent, group, state = line.split()
-        yield Row(int(pid), int(parent), int(group), state)
+        match line.split():
+            case [pid, parent, group, state] if pid.isdigit():
+                yield Row(int(pid), int(parent), int(group), state)
 
 
 def environment(pid: int) -> frozenset[bytes]:
