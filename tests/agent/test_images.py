@@ -51,7 +51,7 @@ def test_a_preparation_knows_how_many_there_are(sizes: list[int]) -> None:
 
 
 def test_a_request_refused_for_its_pictures_is_tried_with_fewer() -> None:
-    """One retry with the newest pictures only; a second refusal is the end."""
+    """First with the newest only; what would leave nothing out is not tried."""
     refused = ModelError(ErrorKind.REQUEST, "image too large", status=400)
     looked = tool("look", "seen")
     world = World(says(call("c1")), fails(refused), says("fine"), tools=[looked])
@@ -63,6 +63,19 @@ def test_a_request_refused_for_its_pictures_is_tried_with_fewer() -> None:
     assert count_images(world.model.requests[1].messages) == 3
     assert count_images(world.model.requests[2].messages) == 2
 
-    again = World(fails(refused), fails(refused))
-    again.journal.add_message(_messages([5])[0])
-    assert again.run() == "error"
+
+def test_one_picture_that_no_provider_reads_does_not_end_the_conversation() -> None:
+    """At last it is tried without any, in later turns too; when that is refused as well, it was not the picture."""
+    refused = ModelError(ErrorKind.REQUEST, "could not process image", status=400)
+    world = World(fails(refused), fails(refused), says("I cannot see it."))
+    for message in _messages([5, 5, 5])[::2]:
+        world.journal.add_message(message)
+    world.journal.add_message(_messages([5])[0])
+    assert world.run() == "ok"
+    assert [count_images(request.messages) for request in world.model.requests] == [3, 2, 0]
+    assert [(e.attempt, e.max_attempts) for e in world.told(e.RetryScheduled)] == [(2, 3), (3, 3)]
+
+    alone = World(fails(refused), fails(refused), fails(refused))
+    alone.journal.add_message(_messages([5])[0])
+    assert alone.run() == "error"
+    assert [count_images(request.messages) for request in alone.model.requests] == [1, 0]

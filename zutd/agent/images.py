@@ -11,7 +11,7 @@ import attrs
 from zutd.frames.blocks import Block, Image, Message, Text, ToolResult
 from zutd.frames.define import evolve
 
-LEFT_OUT: Final = "[an earlier image ({mime_type}, {size} bytes) was left out of this request to keep it small]"
+LEFT_OUT: Final = "[an image ({mime_type}, {size} bytes) was left out of this request]"
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +23,21 @@ class ImageLimits:
 
 
 FEW: Final = ImageLimits(count=2, bytes=4 * 1024 * 1024)
-"""What is tried once more with after a provider has refused a request that held pictures."""
+NONE: Final = ImageLimits(count=0, bytes=0)
+
+LADDER: Final = (ImageLimits(), FEW, NONE)
+"""What is tried, one after the other, while a provider refuses a request that holds pictures.
+
+The last one matters most: one picture that it cannot read would else be the end of the conversation, for it is in
+every later request.
+"""
+
+
+def fewer(messages: Sequence[Message], limits: ImageLimits) -> ImageLimits | None:
+    """The next limits that leave a picture out of a request that was made under ``limits``; None if there are none."""
+    shown = count_images(messages)
+    smaller = LADDER[LADDER.index(limits) + 1 :]
+    return next((step for step in smaller if count_images(bound_images(messages, step)) < shown), None)
 
 
 def count_images(messages: Sequence[Message]) -> int:

@@ -14,7 +14,7 @@ from zutd.agent.asking import ask
 from zutd.agent.compaction import is_due
 from zutd.agent.compactor import CompactionError, Compactor
 from zutd.agent.guardrails import MISSING, says_nothing
-from zutd.agent.images import FEW, ImageLimits, bound_images
+from zutd.agent.images import LADDER, bound_images, fewer
 from zutd.agent.meter import Meter
 from zutd.agent.moment import now
 from zutd.agent.ports import (
@@ -81,8 +81,8 @@ class TurnRunner:
         self._scope = trio.CancelScope()
         self._stream: Stream | None = None
         self._choice: Choice | None = None
-        self._image_limits = ImageLimits()
-        self._showed_images = False
+        self._image_limits = LADDER[0]
+        self._shown: tuple[Message, ...] = ()  # the messages of the last request, if they hold pictures
         self._silent = False
         self._nudged = False
         self._notes: list[str] = []
@@ -246,9 +246,13 @@ class TurnRunner:
 
     async def _mend(self, error: ModelError, choice: Choice, mended: set[str]) -> None:
         """Change what can be changed about a refused request, each thing once; else raise the error again."""
-        if error.kind in (ErrorKind.REQUEST, ErrorKind.CONTEXT) and self._image_limits != FEW and self._showed_images:
-            self._image_limits = FEW
-            self._ports.emit(RetryScheduled(scope="agent", attempt=2, max_attempts=2, delay_ms=0, reason="images"))
+        less = fewer(self._shown, self._image_limits) if error.kind in (ErrorKind.REQUEST, ErrorKind.CONTEXT) else None
+        if less is not None:
+            self._image_limits = less
+            attempt, most = LADDER.index(less) + 1, len(LADDER)
+            self._ports.emit(
+                RetryScheduled(scope="agent", attempt=attempt, max_attempts=most, delay_ms=0, reason="images")
+            )
         elif error.kind is ErrorKind.CONTEXT and "compacted" not in mended:
             mended.add("compacted")
             self._stream = None
@@ -304,8 +308,10 @@ class TurnRunner:
     def _prepared(self, remembered: Remembered) -> tuple[Message, ...]:
         preparation = self._ports.preparation
         messages = preparation.build(remembered.summary, remembered.messages)
-        self._showed_images = preparation.images > 0
-        return bound_images(messages, self._image_limits) if self._showed_images else messages
+        if preparation.images:
+            messages = bound_images(messages, self._image_limits)
+        self._shown = messages if preparation.images else ()
+        return messages
 
     def _fail_step(self, error: ModelError) -> None:
         message = error.message
