@@ -47,6 +47,15 @@ def test_ids_of_one_request_are_unique_and_paired(ids: list[str]) -> None:
     assert len(set(given_out)) == len(given_out)
 
 
+@given(st.text())
+def test_every_call_name_is_made_to_fit(name: str) -> None:
+    """Whatever a model called, its name can be sent back; one that fits stays as it is."""
+    fitted = shape.call_name(name)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", fitted)
+    assert shape.call_name(fitted) == fitted
+    assert shape.call_name("functions.bash") == "functions_bash"
+
+
 @pytest.mark.parametrize(
     ("text", "args"),
     [

@@ -91,6 +91,8 @@ class PrintFrontend(OnceFrontend):
     def _turn_end(self, event: TurnEnd) -> None:
         """A step that a guard blocked has no other word of it; a step that failed has its own ``error``."""
         self._reason = event.error if event.stop == "error" else ""
+        if event.stop == "length":
+            self.note("the answer was cut off at the model's limit of output")
 
     def finish(self) -> None:
         """The prompt has ended."""

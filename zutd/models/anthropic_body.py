@@ -167,7 +167,9 @@ def _block(block: Block, ids: shape.CallIds) -> list[Json]:
     if isinstance(block, Image):
         return [_image(block)]
     if isinstance(block, ToolCall):
-        return [{"type": "tool_use", "id": ids.call(block.id), "name": block.name, "input": block.args}]
+        return [
+            {"type": "tool_use", "id": ids.call(block.id), "name": shape.call_name(block.name), "input": block.args}
+        ]
     return []  # reasoning has been dealt with
 
 

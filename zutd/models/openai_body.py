@@ -246,7 +246,8 @@ def _reasoning(own: list[Thinking]) -> Json:
 
 def _call(call: ToolCall, ids: shape.CallIds, extra: str | None) -> Json:
     arguments = shape.encode_body(call.args).decode()
-    made = {"id": ids.call(call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    function = {"name": shape.call_name(call.name), "arguments": arguments}
+    made = {"id": ids.call(call.id), "type": "function", "function": function}
     if extra:
         made[EXTRA] = msgspec.json.decode(extra)
     return made

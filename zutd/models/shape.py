@@ -75,6 +75,18 @@ class CallIds:
         return self._latest.get(id) or self._rule.fit(id)
 
 
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def call_name(name: str) -> str:
+    """Give a call's name as every wire takes it: the same one if it can be.
+
+    Models make names up (``functions.bash``, ``bash<|channel|>json``). The call was answered, but a provider that
+    refuses the name in the history would refuse the conversation for ever.
+    """
+    return name if _NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"
+
+
 def has_text(text: str) -> bool:
     """Say whether a block of this text may be sent: providers refuse blocks of white space."""
     return bool(text) and not text.isspace()
