@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from zutd.frames.sandbox import SANDBOX_MODES, SandboxMode
+
 CONFIG: Final = "config.json"
 
 
@@ -59,6 +61,7 @@ class Settings:
     search_extensions: bool = True
     trust_project: bool = False
     watch: bool = False
+    ext_sandbox: SandboxMode = "auto"
     zot_home: str = ""
     hello_deadline: float = 10.0
     # the session
@@ -107,6 +110,7 @@ _CONFIG_FIELDS: Final = {
     "insecure": ("insecure", lambda value: isinstance(value, bool), "true or false"),
     "max_steps": ("max_steps", _is_count, "a whole number"),
     "bash_max_timeout": ("bash_max_timeout", _is_count, "a whole number"),
+    "ext_sandbox": ("ext_sandbox", lambda value: value in SANDBOX_MODES, " or ".join(SANDBOX_MODES)),
     "model_idle_timeout": ("idle_timeout", _is_number, "a number"),
     "rpc_max_line": ("max_line", _is_count, "a whole number"),
     "rpc_stall_timeout": ("stall_timeout", _is_number, "a number"),

@@ -15,6 +15,7 @@ from zutd.extensions.host import Host
 from zutd.extensions.manifest import Found, Manifest
 from zutd.extensions.process import Child, Launch
 from zutd.extensions.roster import HostSettings
+from zutd.extensions.sandbox import Sandbox
 from zutd.frames.extension import FROM_EXTENSION
 from zutd.wire.codec import encode_frame
 
@@ -50,7 +51,8 @@ class Desk:
             watcher,
         )
         found = Found(home, "explicit", "ok", Manifest(name="ext", exec="./x"))
-        around = Surroundings(home=home, environ={}, watcher=watcher, hello_deadline=1)
+        sandbox = Sandbox("auto", workspace=home, home=home)
+        around = Surroundings(home=home, environ={}, watcher=watcher, hello_deadline=1, sandbox=sandbox)
         self.extension = Extension(found, self.host, around)
         self.host.roster._extensions["ext"] = self.extension
         launch = Launch(name="ext", program="/x", args=(), directory=home, env={})

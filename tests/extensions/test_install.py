@@ -65,7 +65,7 @@ def test_l1_installs_the_current_directory_under_the_manifests_name(
     monkeypatch.chdir(source(tmp_path, directory="some-checkout"))
     done = put(".", root)
     assert done.directory == str(root / "it")
-    assert (done.name, done.version) == ("it", "1.2.3")
+    assert (done.manifest.name, done.manifest.version) == ("it", "1.2.3")
     assert tree(root) == {"it/", "it/extension.json", "it/run"}
     assert os.access(root / "it" / "run", os.X_OK)
 

@@ -5,6 +5,7 @@ from typing import Any, Final, NoReturn
 
 from zutd import __version__
 from zutd.cli.errors import UsageError
+from zutd.frames.sandbox import SANDBOX_MODES
 
 REASONING: Final = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
@@ -130,6 +131,12 @@ def _add_extensions(group: Any) -> None:
     group.add_argument("--no-ext", "--no-extensions", action="store_true", help="do not look for extensions")
     group.add_argument("--zot", action="store_true", help="run zot's extensions too (its directories, protocol 1)")
     group.add_argument("--watch", action="store_true", help="start an extension anew when its files change")
+    group.add_argument(
+        "--ext-sandbox",
+        choices=SANDBOX_MODES,
+        help="extensions that declare permissions: keep them to these where that can be done (auto, the default), "
+        "start them only where it can (require), or not (off)",
+    )
     group.add_argument(
         "--trust-project", action="store_true", help="run the project's own extensions (.zut/extensions)"
     )

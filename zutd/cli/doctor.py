@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from zutd.cli.ext_look import find_all
-from zutd.cli.ext_options import Given
+from zutd.cli.ext_options import CommandFailedError, Given
 from zutd.cli.table import coloured, harmless
 from zutd.daemon.doctor import Examination, examine, plain
 from zutd.extensions.errand import StoppedError
 from zutd.extensions.manifest import Found
-from zutd.frames.client import ExtensionView
+from zutd.extensions.permissions import Permissions, in_words
+from zutd.frames.client import ExtensionView, PermissionsView, SandboxView
 from zutd.frames.events import ExtError
+from zutd.frames.sandbox import SANDBOX_MODES, SandboxMode
+from zutd.settings import SettingsError, read_config
 
 _COLOURS: Final = {
     "ok": "green",
@@ -32,8 +35,9 @@ _ERRORS: Final = frozenset({"failed", "gone", "restarting"})
 def run_doctor(given: Given) -> int:
     """Start every extension that would run, report, stop them; 1 when one of them is in error."""
     search = not given.has("no-extensions")
+    sandbox = _sandbox_mode(given)
     try:
-        seen = examine(given.explicit, cwd=given.cwd, home=given.home, search=search, zot=given.zot)
+        seen = examine(given.explicit, cwd=given.cwd, home=given.home, search=search, zot=given.zot, sandbox=sandbox)
     except StoppedError as exc:
         return 128 + exc.number
     known = {view.directory for view in seen.views}
@@ -43,6 +47,16 @@ def run_doctor(given: Given) -> int:
     else:
         _report(seen, empty)
     return 1 if empty or any(status(view) == "error" for view in seen.views) else 0
+
+
+def _sandbox_mode(given: Given) -> SandboxMode:
+    """As the daemon would: the option, else what ``config.json`` says."""
+    try:
+        config, _ = read_config(given.home)
+    except SettingsError as exc:
+        raise CommandFailedError(str(exc)) from None
+    words = (given.value("ext-sandbox"), config.get("ext_sandbox"))
+    return next((mode for mode in SANDBOX_MODES if mode == (words[0] or words[1])), "auto")
 
 
 def status(view: ExtensionView) -> str:
@@ -102,6 +116,10 @@ def _details(view: ExtensionView, seen: Examination) -> list[tuple[str, str]]:
     rows += [("tool", f"{name} (shadowed)") for name in seen.shadowed_tools(view)]
     rows += [("conflict", text) for text in view.conflicts]
     rows += [("warning", text) for text in view.warnings if text not in view.conflicts]
+    if view.permissions is not None:
+        rows += [("permission", text) for text in in_words(_as_given(view.permissions))]
+    if view.sandbox is not None:
+        rows += _kept_by(view.sandbox)
     if view.events or view.intercepts:
         rows.append(("listens to", ", ".join(view.events) or "nothing"))
         rows.append(("intercepts", ", ".join(view.intercepts) or "nothing"))
@@ -119,6 +137,18 @@ def _health(view: ExtensionView) -> str:
     }
     came_up = [f"ready after {view.ready_ms:.0f} ms"] if view.ready_ms else []
     return ", ".join(came_up + [f"{what}: {count}" for what, count in counts.items() if count])
+
+
+def _as_given(view: PermissionsView) -> Permissions:
+    return Permissions(read=view.read, write=view.write, net=view.net, run=view.run, env=view.env)
+
+
+def _kept_by(sandbox: SandboxView) -> list[tuple[str, str]]:
+    """How it is kept to its permissions."""
+    if sandbox.mode == "off":
+        return [("sandbox", "switched off: the permissions are not enforced")]
+    lost = f"; not enforced: {', '.join(sandbox.not_enforced)}" if sandbox.not_enforced else ""
+    return [("sandbox", f"{', '.join(sandbox.by) or 'nothing'}{lost}"), *(("gap", text) for text in sandbox.gaps)]
 
 
 def _load_errors(problems: Sequence[ExtError]) -> None:

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from zutd.cli.ext_options import CommandFailedError, Given
 from zutd.extensions.manifest import NAME_RULE, Found, discover, search_directories
+from zutd.extensions.permissions import as_json, in_short, in_words
 from zutd.extensions.trust import is_trusted, trust, trusted
 from zutd.paths import extension_log
 
-_HEAD: Final = ("NAME", "VERSION", "SOURCE", "STATE", "LANGUAGE", "DIRECTORY", "DESCRIPTION")
+_HEAD: Final = ("NAME", "VERSION", "SOURCE", "STATE", "LANGUAGE", "PERMISSIONS", "DIRECTORY", "DESCRIPTION")
 _COLOURS: Final = {"ok": "green", "theme": "green", "untrusted": "yellow", "error": "red"}
 
 
@@ -46,10 +47,11 @@ def _list(given: Given) -> int:
 
 def _row(found: Found, state: str) -> tuple[str, ...]:
     manifest = found.manifest
-    version, language, description = (
-        (manifest.version, manifest.language, manifest.description) if manifest else ("", "", "")
-    )
-    return found.name, version, found.source, state, language, found.directory, description
+    if manifest is None:
+        return found.name, "", found.source, state, "", "", found.directory, ""
+    permitted = in_short(manifest.permissions) if manifest.exec else ""
+    says = (manifest.language, permitted, found.directory, manifest.description)
+    return found.name, manifest.version, found.source, state, *says
 
 
 def _as_json(found: Found, state: str) -> dict[str, Any]:
@@ -66,6 +68,7 @@ def _as_json(found: Found, state: str) -> dict[str, Any]:
         "language": manifest.language if manifest else "",
         "description": manifest.description if manifest else "",
         "themes": [theme._asdict() for theme in themes],
+        "permissions": as_json(manifest.permissions) if manifest else None,
         "directory": found.directory,
         "problem": found.problem,
         "warnings": list(manifest.warnings) if manifest else [],
@@ -99,7 +102,11 @@ def _trust(given: Given) -> int:
     if given.as_json:
         print(json.dumps({"name": found.name, "directory": found.directory, "trusted": True}))
     else:
+        from zutd.cli.table import harmless
+
         print(said)
+        for words in in_words(found.manifest.permissions):
+            print(f"  it {harmless(words)}")
     return 0
 
 

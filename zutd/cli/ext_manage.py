@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
 from zutd.cli.ext_look import choose
@@ -13,7 +13,8 @@ from zutd.cli.table import coloured, harmless
 from zutd.extensions.errand import StoppedError, stoppable
 from zutd.extensions.install_lookup import installed
 from zutd.extensions.install_stage import InstallError, take_away
-from zutd.extensions.manifest import Found, ManifestError, discover, search_directories
+from zutd.extensions.manifest import Found, ManifestError, discover, read_manifest, search_directories
+from zutd.extensions.permissions import as_json, in_words
 from zutd.extensions.trust import is_trusted, trust, trusted
 
 
@@ -31,9 +32,12 @@ def run_manage(given: Given) -> int:
         return 128 + exc.number
 
 
-def _tell(given: Given, said: str, **fields: Any) -> int:
-    """The outcome, for a person or as JSON."""
+def _tell(given: Given, said: str, *more: str, **fields: Any) -> int:
+    """The outcome, for a person (with ``more`` to know) or as JSON."""
     print(json.dumps(fields, indent=2) if given.as_json else harmless(said))
+    if not given.as_json:
+        for text in more:
+            print(f"  it {harmless(text)}")
     return 0
 
 
@@ -57,12 +61,15 @@ def _install(given: Given) -> int:
         _consent(done.directory, given.home)
     for note in done.notes:
         print(f"zutd: {harmless(note)}", file=sys.stderr)
-    version = f" {done.version}" if done.version else ""
+    manifest = done.manifest
+    version = f" {manifest.version}" if manifest.version else ""
     return _tell(
         given,
-        f"installed {done.name}{version} in {done.directory}",
-        name=done.name,
-        version=done.version,
+        f"installed {manifest.name}{version} in {done.directory}",
+        *(in_words(manifest.permissions) if manifest.exec else ()),
+        name=manifest.name,
+        version=manifest.version,
+        permissions=as_json(manifest.permissions),
         scope=scope,
         directory=done.directory,
         source=done.source,
@@ -171,8 +178,8 @@ def _update(given: Given) -> int:
     results: list[Updated] = []
     for found in wanted:
         result = update(found, consents)
-        if result.state == "updated" and not is_trusted(found, consents):
-            result = result._replace(detail=f"it is another one now; look at it, then: zutd ext trust {found.name}")
+        if result.state == "updated":
+            result = result._replace(detail="; ".join(_what_to_know(found, consents)))
         results.append(result)
         if not given.as_json:
             _say_update(results[-1])
@@ -181,6 +188,16 @@ def _update(given: Given) -> int:
     elif not results:
         print("zutd: no extensions are installed", file=sys.stderr)
     return 1 if any(result.state == "failed" for result in results) else 0
+
+
+def _what_to_know(found: Found, consents: dict[str, str]) -> Iterator[str]:
+    """What an update has changed that its user decides about."""
+    before = found.manifest.permissions if found.manifest else None
+    now = read_manifest(found.directory).permissions
+    if now != before:
+        yield f"its permissions have changed: it {'; it '.join(in_words(now))}"
+    if not is_trusted(found, consents):
+        yield f"it is another one now; look at it, then: zutd ext trust {found.name}"
 
 
 def _say_update(result: Any) -> None:

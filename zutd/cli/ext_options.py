@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from zutd.cli.errors import UsageError, near
+from zutd.frames.sandbox import SANDBOX_MODES
 from zutd.paths import zot_home, zut_home
 
 SCOPES: Final = ("global", "project")
@@ -59,6 +60,9 @@ _EXT: Final = Option(("-e", "--ext"), "this extension too; may be repeated", "DI
 _NO_EXT: Final = Option(("--no-extensions", "--no-ext"), "only those given with --ext")
 _ZOT: Final = Option(("--zot",), "zot's extensions too: its directories, protocol 1")
 _SCOPE: Final = Option(("--scope",), "for every project (global) or for this one", "SCOPE", SCOPES)
+_SANDBOX: Final = Option(
+    ("--ext-sandbox",), "how strictly they are kept to their permissions (default: auto)", "MODE", SANDBOX_MODES
+)
 _COMMON: Final = (JSON, _CWD)
 
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -67,7 +71,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "doctor",
         "",
         "start them for real: handshake, names, conflicts, errors, logs",
-        (_EXT, _NO_EXT, _ZOT, *_COMMON),
+        (_EXT, _NO_EXT, _ZOT, _SANDBOX, *_COMMON),
     ),
     Command(
         "install",

@@ -218,6 +218,7 @@ def make_settings(args: "argparse.Namespace") -> "Settings":
         "max_steps": args.max_steps,
         "max_cost_usd": args.max_cost_usd,
         "max_tokens_total": args.max_tokens_total,
+        "ext_sandbox": args.ext_sandbox,
         "log_level": args.log_level,
     }
     chosen = {**config, **{name: value for name, value in flags.items() if value not in ("", None)}}

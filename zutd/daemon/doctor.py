@@ -17,6 +17,7 @@ from zutd.extensions.roster import HostSettings
 from zutd.frames.client import ExtensionView
 from zutd.frames.define import ABSENT
 from zutd.frames.events import ExtError
+from zutd.frames.sandbox import SandboxMode
 from zutd.frames.session import SessionInfo
 from zutd.processes.guardian import Guardian
 from zutd.tools.registry import BUILTIN_NAMES, taken_names
@@ -102,7 +103,9 @@ async def _look(host: Host) -> tuple[ExtensionView, ...]:
     return views
 
 
-def examine(explicit: Sequence[str], *, cwd: str, home: str, search: bool, zot: str = "") -> Examination:
+def examine(
+    explicit: Sequence[str], *, cwd: str, home: str, search: bool, zot: str = "", sandbox: SandboxMode = "auto"
+) -> Examination:
     """Start every extension that would run, look, stop them all.
 
     A signal stops them too; what it raises is said in :func:`zutd.extensions.errand.run_errand`.
@@ -117,6 +120,7 @@ def examine(explicit: Sequence[str], *, cwd: str, home: str, search: bool, zot: 
         explicit=tuple(explicit),
         search=search,
         zot=zot,
+        sandbox=sandbox,
         builtin=names,
         reserved=taken_names(names),
         hello_deadline=HELLO_DEADLINE,

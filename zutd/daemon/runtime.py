@@ -112,6 +112,7 @@ class Runtime:
                 search=settings.search_extensions,
                 trust_project=settings.trust_project,
                 watch=settings.watch,
+                sandbox=settings.ext_sandbox,
                 zot=settings.zot_home,
                 builtin=names,
                 reserved=taken_names(names),

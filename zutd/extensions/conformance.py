@@ -19,12 +19,13 @@ from zutd.extensions.conformance_peer import Peer
 from zutd.extensions.errand import run_errand
 from zutd.extensions.intercept import ExtensionGoneError
 from zutd.extensions.majors import major_of
-from zutd.extensions.manifest import Manifest, ManifestError, read_manifest, resolve_exec
+from zutd.extensions.manifest import Manifest, ManifestError, read_manifest
+from zutd.extensions.permissions import in_words
 from zutd.extensions.process import Launch, StartError
+from zutd.extensions.sandbox import Sandbox
 from zutd.frames.define import ABSENT
 from zutd.frames.extension import PROTOCOL_VERSION, HelloAck
 from zutd.frames.session import SessionInfo
-from zutd.processes.environment import child_environment
 from zutd.processes.group import Watcher
 from zutd.processes.guardian import Guardian
 
@@ -108,6 +109,7 @@ class Bench:
         self._note = note
         self._nursery = nursery
         self._launch: Launch | None = None
+        self._sandbox = Sandbox("auto", workspace=subject.project, home=subject.home)
 
     @property
     def peer(self) -> Peer:
@@ -124,30 +126,30 @@ class Bench:
         """The branch that is active, as far as the extension knows."""
         return SessionInfo(id="b1", path="", cwd=self._subject.project, fork_point=0)
 
-    def load(self) -> Manifest:
-        """Read the manifest and find the program. Raises :class:`UnexpectedError`."""
+    async def load(self) -> tuple[Manifest, tuple[str, ...]]:
+        """Read the manifest and find the program; what there is to say about them. Raises :class:`UnexpectedError`."""
         directory = self._subject.directory
         try:
             manifest = read_manifest(directory)
         except ManifestError as exc:
             raise UnexpectedError(str(exc)) from None
+        if not manifest.exec:
+            return manifest, manifest.warnings
         try:
-            environ = child_environment(os.environ, hand_over=manifest.host_env)
-            program = resolve_exec(manifest, directory, environ.get("PATH", os.defpath)) if manifest.exec else ""
+            start = await self._sandbox.start(manifest, directory, os.environ)
         except ManifestError as exc:
-            unbuilt = str(exc).endswith("does not exist") and os.path.exists(os.path.join(directory, "go.mod"))
-            hint = f"; build it first: go build -o {manifest.exec} ." if unbuilt else ""
-            raise UnexpectedError(f"{exc}{hint}") from None
-        environ |= {"PWD": directory, "ZUT_HOME": self._subject.home, "ZUTD_EXTENSION_DIR": directory}
+            raise UnexpectedError(f"{exc}{_how_to_build(str(exc), manifest, directory)}") from None
         self._launch = Launch(
             name=manifest.name,
-            program=program,
+            program=start.program,
             args=manifest.args,
             directory=directory,
-            env=environ,
+            env=start.env,
+            wrapper=start.wrapper,
             major=major_of(manifest.protocol),
         )
-        return manifest
+        permitted = () if manifest.permissions is None else in_words(manifest.permissions)
+        return manifest, (*permitted, *start.warnings, *filter(None, [start.complaint]), *manifest.warnings)
 
     # --- its process
 
@@ -241,6 +243,11 @@ class Bench:
     def _add(self, check: Check) -> None:
         self.checks.append(check)
         self._note(check)
+
+
+def _how_to_build(problem: str, manifest: Manifest, directory: str) -> str:
+    unbuilt = problem.endswith("does not exist") and os.path.exists(os.path.join(directory, "go.mod"))
+    return f"; build it first: go build -o {manifest.exec} ." if unbuilt else ""
 
 
 def look_closely(

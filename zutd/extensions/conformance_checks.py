@@ -26,10 +26,9 @@ Look = Callable[[Bench], Awaitable[bool]]
 
 async def _manifest(bench: Bench) -> bool:
     async def look() -> str:
-        await trio.lowlevel.checkpoint()
-        manifest = bench.load()
+        manifest, remarks = await bench.load()
         said = f"{manifest.name} {manifest.version}".rstrip()
-        return "; ".join([f"{said}, exec {manifest.exec}" if manifest.exec else said, *manifest.warnings])
+        return "; ".join([f"{said}, exec {manifest.exec}" if manifest.exec else said, *remarks])
 
     async def skills() -> str:
         await trio.lowlevel.checkpoint()
@@ -40,7 +39,7 @@ async def _manifest(bench: Bench) -> bool:
 
     if not await bench.check("manifest", "manifest", "a good extension.json, and a program that can be run", look):
         return False
-    manifest = bench.load()
+    manifest, _ = await bench.load()
     if manifest.skills:
         await bench.check("manifest", "skills", "directories inside the extension with good SKILL.md files", skills)
     if not manifest.exec:

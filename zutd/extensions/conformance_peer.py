@@ -108,7 +108,7 @@ class Peer:
         launch, mark = self._launch, new_mark()
         try:
             process = self._process = await spawn_group(
-                [launch.program, *launch.args],
+                launch.argv,
                 cwd=launch.directory,
                 env={**launch.env, **mark},
                 stdio=(PIPE, PIPE, PIPE),

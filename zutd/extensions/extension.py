@@ -4,7 +4,6 @@ What it registered, what it subscribed to, how it has behaved. Frames that conce
 answers, ready) are dealt with here; all others go to the host.
 """
 
-import os
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -17,10 +16,12 @@ from zutd.extensions.diagnosis import Diagnosis, Stats, explain
 from zutd.extensions.intercept import ExtensionGoneError, Question
 from zutd.extensions.logfile import ExtensionLog
 from zutd.extensions.majors import major_of
-from zutd.extensions.manifest import Found, Manifest, ManifestError, resolve_exec
+from zutd.extensions.manifest import Found, Manifest, ManifestError
 from zutd.extensions.process import Child, Ended, Launch
 from zutd.extensions.registry import Claims, CommandClaim, ToolClaim, check_command, check_tool
 from zutd.extensions.restart import Restarts
+from zutd.extensions.sandbox import Sandbox
+from zutd.frames.client import SandboxView
 from zutd.frames.extension import (
     INTERCEPTABLE,
     CommandInvoked,
@@ -40,7 +41,6 @@ from zutd.frames.extension import (
     ToolResultFrame,
 )
 from zutd.paths import extension_log
-from zutd.processes.environment import child_environment
 from zutd.processes.group import Watcher
 from zutd.wire.codec import encode
 
@@ -56,11 +56,14 @@ REGISTRATIONS: Final = 1000
 
 @attrs.frozen(kw_only=True)
 class Surroundings:
-    """What an extension is started with: the home directory, the host's environment, who watches over children."""
+    """What an extension is started with: the home directory, the host's environment, who watches over children, and
+    what keeps extensions to their permissions.
+    """
 
     home: str
     environ: dict[str, str]
     watcher: Watcher
+    sandbox: Sandbox
     hello_deadline: float
 
 
@@ -108,6 +111,7 @@ class Extension:
         self.log_path = extension_log(around.home, self.name)
         self.state = "starting"
         self.error = ""
+        self.sandbox: SandboxView | None = None
         self.diagnosis = Diagnosis(self.manifest.warnings)
         self.commands: list[CommandClaim] = []
         self.tools: list[ToolClaim] = []
@@ -193,9 +197,12 @@ class Extension:
     async def _keep_alive(self, log: ExtensionLog) -> None:
         while not self._stopping.is_set():
             began = trio.current_time()
-            ended = await self._live_once(log)
-            if ended is None:
+            launch = await self._prepare()
+            if launch is None:
                 return
+            if self._stopping.is_set():
+                break
+            ended = await self._live_once(launch, log)
             self._after(ended)
             if self._stopping.is_set():
                 return
@@ -218,13 +225,8 @@ class Extension:
             crashes = self._restarts.crashes
             self._give_up("runtime", f"it crashed {crashes} times in a row ({_how(ended)}) and is not started again")
 
-    async def _live_once(self, log: ExtensionLog) -> Ended | None:
-        """One child from start to end; None when it could not even be tried."""
-        try:
-            launch = self._launch()
-        except ManifestError as exc:
-            self._give_up("load", str(exc))
-            return None
+    async def _live_once(self, launch: Launch, log: ExtensionLog) -> Ended:
+        """One child from start to end."""
         log.note(f"start {self.name} {self.manifest.version}".rstrip())
         self.state = "starting"
         self._began = trio.current_time()
@@ -239,17 +241,26 @@ class Extension:
             self._child = None
         return ended
 
-    def _launch(self) -> Launch:
-        directory = self.found.directory
-        environ = child_environment(self._around.environ, hand_over=self.manifest.host_env)
-        program = resolve_exec(self.manifest, directory, environ.get("PATH", os.defpath))
-        environ |= {"PWD": directory, "ZUT_HOME": self._around.home, "ZUTD_EXTENSION_DIR": directory}
+    async def _prepare(self) -> Launch | None:
+        """How to start it, as things are now; None when it could not even be tried."""
+        try:
+            start = await self._around.sandbox.start(self.manifest, self.found.directory, self._around.environ)
+        except ManifestError as exc:
+            self._give_up("load", str(exc))
+            return None
+        self.sandbox = start.view
+        for warning in (*start.warnings, *filter(None, [start.complaint])):
+            if warning not in self.diagnosis.warnings:  # it is found anew at each start
+                self.warn(warning)
+        if start.complaint:
+            self._port.complain(self, "load", start.complaint)
         return Launch(
             name=self.name,
-            program=program,
+            program=start.program,
             args=self.manifest.args,
-            directory=directory,
-            env=environ,
+            directory=self.found.directory,
+            env=start.env,
+            wrapper=start.wrapper,
             hello_deadline=self._around.hello_deadline,
             major=self._major,
         )

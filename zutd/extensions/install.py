@@ -28,8 +28,7 @@ _SHOWN: Final = 5
 class Installed(NamedTuple):
     """What was installed, and where. ``notes`` are sentences for whoever installed it."""
 
-    name: str
-    version: str
+    manifest: Manifest
     directory: str
     source: str
     notes: tuple[str, ...]
@@ -76,7 +75,7 @@ def _from_directory(source: str, root: str, builder: str, voice: Voice) -> Insta
     if copied.left_beside:
         shown = ", ".join(copied.left_beside[:_SHOWN]) + (", ..." if len(copied.left_beside) > _SHOWN else "")
         notes += (f".gitignore left out files beside one that is needed; were they needed too? {shown}",)
-    return Installed(manifest.name, manifest.version, directory, source, notes)
+    return Installed(manifest, directory, source, notes)
 
 
 def _from_git(source: str, root: str, voice: Voice) -> Installed:
@@ -89,7 +88,7 @@ def _from_git(source: str, root: str, voice: Voice) -> Installed:
     notes = _notes(manifest, directory)
     if os.path.exists(os.path.join(directory, ".gitmodules")):
         notes += ("the repository has submodules, which are not fetched",)
-    return Installed(manifest.name, manifest.version, directory, source, notes)
+    return Installed(manifest, directory, source, notes)
 
 
 def _read(directory: str, source: str) -> Manifest:

@@ -12,6 +12,8 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+from zutd.extensions.permissions import Permissions, PermissionsError, check_permissions
+
 NAME_RULE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MANIFEST: Final = "extension.json"
 THEMES: Final = ("theme.json", os.path.join("themes", "theme.json"))
@@ -24,7 +26,11 @@ class ManifestError(Exception):
 
 
 class Manifest(NamedTuple):
-    """What an extension says of itself. ``exec`` is as written; ``protocol`` 0 means the current major."""
+    """What an extension says of itself. ``exec`` is as written; ``protocol`` 0 means the current major.
+
+    ``permissions`` None means that none are declared: it may do all that the user may. Their ``env`` holds the names
+    in ``host_env`` too.
+    """
 
     name: str
     version: str = ""
@@ -38,6 +44,7 @@ class Manifest(NamedTuple):
     on_timeout: str = "allow"
     restart: bool = True
     protocol: int = 0
+    permissions: Permissions | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -102,7 +109,8 @@ _FIELDS: Final = {
 MISSPELT: Final = "did you mean"
 """What the warning about a field says when it is probably misspelt: then something was meant, and is not done."""
 
-_IGNORED: Final = frozenset({"permissions", "$schema", "author", "license", "homepage", "repository"})
+_IGNORED: Final = frozenset({"$schema", "author", "license", "homepage", "repository"})
+_PERMISSIONS: Final = "permissions"
 
 
 def read_manifest(directory: str) -> Manifest:
@@ -153,14 +161,28 @@ def check_manifest(value: Any, directory: str) -> Manifest:
     if not known.get("exec") and not any(os.path.isfile(os.path.join(directory, theme)) for theme in THEMES):
         raise ManifestError(f"manifest has no exec, and there is no theme.json either ({directory})")
     shaped: dict[str, Any] = {key: tuple(item) if isinstance(item, list) else item for key, item in known.items()}
-    unknown = [key for key in value if key not in _FIELDS and key not in _IGNORED]
-    return Manifest(**shaped, warnings=tuple(_unknown_field(key) for key in unknown))
+    unknown = [key for key in value if key not in _FIELDS and key not in _IGNORED and key != _PERMISSIONS]
+    return Manifest(
+        **shaped,
+        permissions=_permissions(value.get(_PERMISSIONS), known.get("host_env", ()), directory),
+        warnings=tuple(_unknown_field(key) for key in unknown),
+    )
+
+
+def _permissions(value: Any, host_env: Iterable[str], directory: str) -> Permissions | None:
+    if value is None:
+        return None
+    try:
+        permissions = check_permissions(value)
+    except PermissionsError as exc:
+        raise ManifestError(f"parse manifest: {exc} ({directory})") from None
+    return permissions._replace(env=tuple(dict.fromkeys((*permissions.env, *host_env))))
 
 
 def _unknown_field(key: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(key, _FIELDS, n=1)
+    near = difflib.get_close_matches(key, (*_FIELDS, _PERMISSIONS), n=1)
     hint = f"; {MISSPELT} {near[0]!r}?" if near else ""
     return f"{MANIFEST}: unknown field {key!r} is ignored{hint}"
 

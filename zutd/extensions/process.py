@@ -22,6 +22,7 @@ from zutd.frames.extension import (
 )
 from zutd.processes.family import stop_family
 from zutd.processes.group import PIPE, Watcher, close_pipes, describe_exit, spawn_group
+from zutd.processes.sandbox import failure
 from zutd.wire.codec import ProtocolError, decode_object, encode_frame, structure_tagged
 from zutd.wire.lines import EXTENSION_LIMIT, TooLong
 from zutd.wire.link import CHUNK, Bounds, Call, Calls, Counter, LinkClosedError, LinkFullError, Writer, read_lines
@@ -64,15 +65,23 @@ class StartError(Exception):
 
 @attrs.frozen(kw_only=True)
 class Launch:
-    """How to start a child. ``program`` is absolute, ``env`` is all it gets."""
+    """How to start a child. ``program`` is absolute, ``env`` is all it gets; ``wrapper`` are the words that confine it,
+    none where it is not confined.
+    """
 
     name: str
     program: str
     args: tuple[str, ...]
     directory: str
     env: dict[str, str]
+    wrapper: tuple[str, ...] = ()
     hello_deadline: float = HELLO_DEADLINE
     major: Major = MAJOR_2
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """What is executed."""
+        return (*self.wrapper, self.program, *self.args)
 
 
 @attrs.frozen(kw_only=True)
@@ -210,7 +219,7 @@ class Child:
         launch = self._launch
         try:
             self._process = await spawn_group(
-                [launch.program, *launch.args],
+                launch.argv,
                 cwd=launch.directory,
                 env={**launch.env, **self._mark},
                 stdio=(PIPE, PIPE, PIPE),
@@ -265,6 +274,8 @@ class Child:
             return self._error
         if self._cause:
             return StartError("handshake", f"{self._cause} before hello")
+        if self._launch.wrapper and (problem := failure(self._log.last_lines)):
+            return StartError("load", problem)
         return StartError("handshake", f"extension exited before hello: {status}")
 
     # --- its tasks

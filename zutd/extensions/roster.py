@@ -15,10 +15,12 @@ from zutd.extensions import extension as one
 from zutd.extensions.extension import Extension, Surroundings
 from zutd.extensions.manifest import MISSPELT, Found, discover, search_directories
 from zutd.extensions.process import HELLO_DEADLINE
+from zutd.extensions.sandbox import Sandbox
 from zutd.extensions.trust import is_trusted, trusted
 from zutd.extensions.views import why_not
 from zutd.extensions.watch import Signature, signature
 from zutd.frames.client import ReloadReply
+from zutd.frames.sandbox import SandboxMode
 from zutd.processes.group import Watcher
 
 _SOURCE_ORDER: Final = {"explicit": 0, "project": 1, "global": 2}
@@ -29,7 +31,8 @@ class HostSettings:
     """Which extensions to run and what they are told.
 
     ``explicit`` are paths in order; ``zot`` is zot's home when its extensions are wanted too. ``builtin`` and
-    ``reserved`` are names of tools that extensions cannot take.
+    ``reserved`` are names of tools that extensions cannot take. ``sandbox`` is how strictly they are kept to their
+    permissions.
     """
 
     cwd: str
@@ -40,6 +43,7 @@ class HostSettings:
     search: bool = True
     trust_project: bool = False
     watch: bool = False
+    sandbox: SandboxMode = "auto"
     zot: str = ""
     builtin: frozenset[str] = frozenset()
     reserved: frozenset[str] = frozenset()
@@ -64,6 +68,7 @@ class Roster:
             home=settings.home,
             environ=dict(settings.environ),
             watcher=watcher,
+            sandbox=Sandbox(settings.sandbox, workspace=settings.cwd, home=settings.home),
             hello_deadline=settings.hello_deadline,
         )
         self._all: tuple[Found, ...] | None = None

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from zutd.extensions.extension import Extension
 from zutd.extensions.manifest import Found
+from zutd.extensions.permissions import Permissions
 from zutd.extensions.registry import CommandClaim, Tables, ToolClaim
 from zutd.extensions.themes import themes_of
-from zutd.frames.client import ExtensionView, LatencyView, ThemeView
+from zutd.frames.client import ExtensionView, LatencyView, PermissionsView, ThemeView
 
 
 def view_running(extension: Extension, tables: Tables) -> ExtensionView:
@@ -36,6 +37,8 @@ def view_running(extension: Extension, tables: Tables) -> ExtensionView:
         log=extension.log_path,
         error=extension.error,
         themes=_themes(extension.found),
+        permissions=view_permissions(extension.manifest.permissions),
+        sandbox=extension.sandbox,
     )
 
 
@@ -77,7 +80,13 @@ def view_found(found: Found, problem: str) -> ExtensionView:
         log="",
         error=problem or found.problem,
         themes=_themes(found),
+        permissions=view_permissions(found.manifest.permissions if found.manifest else None),
     )
+
+
+def view_permissions(permissions: Permissions | None) -> PermissionsView | None:
+    """What an extension says it needs."""
+    return None if permissions is None else PermissionsView(**permissions._asdict())
 
 
 def _latency(samples: Iterable[float]) -> LatencyView:

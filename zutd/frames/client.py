@@ -125,12 +125,38 @@ class ThemeView:
 
 
 @frame
+class PermissionsView:
+    """What an extension says it needs: paths as in its manifest, and the names of variables that it is given."""
+
+    tag: ClassVar[None] = None
+    read: tuple[str, ...]
+    write: tuple[str, ...]
+    net: bool
+    run: bool
+    env: tuple[str, ...]
+
+
+@frame
+class SandboxView:
+    """How an extension is kept to its permissions: the mode (``auto``, ``require``, ``off``), by what it is done,
+    which of read, write, net and run are not enforced, and what it can do all the same.
+    """
+
+    tag: ClassVar[None] = None
+    mode: str
+    by: tuple[str, ...]
+    not_enforced: tuple[str, ...]
+    gaps: tuple[str, ...]
+
+
+@frame
 class ExtensionView:
     """One extension: what it is, how it is, what it has registered, what went wrong.
 
     ``state``: disabled, shadowed, untrusted, starting, ready, auto_ready, ready_timeout, failed, restarting, gone,
     stopped, theme. ``pid`` is 0 while there is no process. How it has behaved is counted since it was loaded: a reload
-    begins anew. ``ready_ms`` is what its last start took, ``queue_depth`` the frames that it has not read.
+    begins anew. ``ready_ms`` is what its last start took, ``queue_depth`` the frames that it has not read. Without
+    ``permissions`` it may do all that the user may; ``sandbox`` says how it is kept to them, once it was started.
     """
 
     tag: ClassVar[None] = None
@@ -158,6 +184,8 @@ class ExtensionView:
     log: str
     error: str = ""
     themes: tuple[ThemeView, ...] = ()
+    permissions: PermissionsView | None = None
+    sandbox: SandboxView | None = None
 
 
 @frame

@@ -53,6 +53,16 @@ SECRET_SUFFIXES: Final = (
     "_SUBSCRIPTION_KEY",
 )
 
+BASELINE: Final = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "TMP", "TEMP", "LANG", "LANGUAGE", "TZ", "TERM", "NO_COLOR"}
+)
+"""What a program gets that is given only what it asked for; and what begins with ``LC_``."""
+
+NETWORK: Final = frozenset(
+    {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"}
+)
+"""What it gets as well if it may use the network, in upper or lower case: on some machines there is none without."""
+
 
 def is_secret(name: str) -> bool:
     """Whether a variable of this name holds a credential, as far as a name can tell."""
@@ -76,4 +86,22 @@ def child_environment(host: Mapping[str, str], *, hand_over: Iterable[str] = ())
         name: value
         for name, value in host.items()
         if name.upper() not in NEVER and (name in given or not is_secret(name))
+    }
+
+
+def confined_environment(host: Mapping[str, str], *, hand_over: Iterable[str], net: bool) -> dict[str, str]:
+    """The environment for a child that gets only what it named: :data:`BASELINE`, the names in ``hand_over``, and
+    :data:`NETWORK` with ``net``. :data:`NEVER` holds here too.
+    """
+    wanted = frozenset(hand_over)
+    return {
+        name: value
+        for name, value in host.items()
+        if name.upper() not in NEVER
+        and (
+            name in wanted
+            or name in BASELINE
+            or (name.startswith("LC_") and not is_secret(name))
+            or (net and name.upper() in NETWORK)
+        )
     }

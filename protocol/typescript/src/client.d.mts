@@ -944,6 +944,8 @@ export interface ExtensionView {
   log: string;
   error?: string;
   themes?: ThemeView[];
+  permissions?: PermissionsView | null;
+  sandbox?: SandboxView | null;
 }
 
 /** Milliseconds over the last 512 answers. */
@@ -958,6 +960,23 @@ export interface ThemeView {
   name: string;
   path: string;
   description: string;
+}
+
+/** What an extension says it needs: paths as in its manifest, and the names of variables that it is given. */
+export interface PermissionsView {
+  read: string[];
+  write: string[];
+  net: boolean;
+  run: boolean;
+  env: string[];
+}
+
+/** How an extension is kept to its permissions: the mode (`auto`, `require`, `off`), by what it is done, which of read, write, net and run are not enforced, and what it can do all the same. */
+export interface SandboxView {
+  mode: string;
+  by: string[];
+  not_enforced: string[];
+  gaps: string[];
 }
 
 /** A status item that is up. */

@@ -45,6 +45,7 @@ _zutd() {
     :-r|:--resume) :; return ;;
     :--session) _zutd_paths -f; return ;;
     :-e|:--ext) _zutd_paths -d; return ;;
+    :--ext-sandbox) _zutd_words 'auto require off'; return ;;
     rpc:--mode) _zutd_words 'rpc print stream json'; return ;;
     rpc:--on-eof) _zutd_words 'finish cancel'; return ;;
     rpc:--provider) :; return ;;
@@ -68,9 +69,11 @@ _zutd() {
     rpc:-r|rpc:--resume) :; return ;;
     rpc:--session) _zutd_paths -f; return ;;
     rpc:-e|rpc:--ext) _zutd_paths -d; return ;;
+    rpc:--ext-sandbox) _zutd_words 'auto require off'; return ;;
     'ext list:-e'|'ext list:--ext') _zutd_paths -d; return ;;
     'ext list:--cwd') _zutd_paths -d; return ;;
     'ext doctor:-e'|'ext doctor:--ext') _zutd_paths -d; return ;;
+    'ext doctor:--ext-sandbox') _zutd_words 'auto require off'; return ;;
     'ext doctor:--cwd') _zutd_paths -d; return ;;
     'ext install:--build') _zutd_words go; return ;;
     'ext install:--scope') _zutd_words 'global project'; return ;;
@@ -111,13 +114,13 @@ _zutd() {
     esac
     case $place in
     '')
-        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --output-mode --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --zot --watch --trust-project'
+        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --output-mode --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --zot --watch --ext-sandbox --trust-project'
         else _zutd_words 'completion ext session trust rpc'; fi ;;
     completion)
         if [[ $cur == -* ]]; then _zutd_words '-h --help'
         else _zutd_words 'bash zsh fish'; fi ;;
     rpc)
-        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --output-mode --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --zot --watch --trust-project'
+        if [[ $cur == -* ]]; then _zutd_words '-h --help -v --version -p --print --stream --json --rpc --mode --on-eof --provider --model --base-url --wire --api-key --insecure --reasoning --temperature --list-models --cwd --max-steps --max-cost-usd --max-tokens-total --tools --no-tools --system-prompt --append-system-prompt --no-yolo -y --yes -nc --no-context-files --no-skills --no-skill --output-schema --output-mode --stats --log-level -c --continue -r --resume --session --read-only --no-session -e --ext --no-ext --no-extensions --zot --watch --ext-sandbox --trust-project'
         else :; fi ;;
     trust)
         if [[ $cur == -* ]]; then _zutd_words '-h --help --remove --list'
@@ -129,7 +132,7 @@ _zutd() {
         if [[ $cur == -* ]]; then _zutd_words '-e --ext --no-extensions --no-ext --zot --json --cwd -h --help'
         else :; fi ;;
     'ext doctor')
-        if [[ $cur == -* ]]; then _zutd_words '-e --ext --no-extensions --no-ext --zot --json --cwd -h --help'
+        if [[ $cur == -* ]]; then _zutd_words '-e --ext --no-extensions --no-ext --zot --ext-sandbox --json --cwd -h --help'
         else :; fi ;;
     'ext install')
         if [[ $cur == -* ]]; then _zutd_words '--build --scope --json --cwd -h --help'

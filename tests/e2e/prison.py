@@ -1,0 +1,183 @@
+"""A daemon whose extensions try to break out: each runs the Python that a test sends it, and says what came of it.
+
+What is around them is what they are after: a user's home with a key, a project, the daemon's own secrets. It runs as
+whoever runs the tests or as nobody, with bubblewrap or with Landlock alone.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from tests.e2e.harness import ROOT, Daemon, environment, write_extension
+from tests.extensions.programs import SERVE
+
+NOBODY = 65534
+BACKENDS = ("landlock", "bubblewrap")
+USERS = ("self", "nobody")
+
+_BODY = """
+import errno
+
+def attempt(frame):
+    scope = {"said": "done", "os": os, "json": json, "errno": errno}
+    try:
+        exec(frame["args"], scope)
+        said = str(scope["said"])
+    except OSError as exc:
+        said = errno.errorcode.get(exc.errno, str(exc))
+    except Exception as exc:
+        said = f"{type(exc).__name__}: {exc}"
+    respond(frame, action="display", display=said)
+
+serve(command(NAME), command_invoked=attempt)
+"""
+
+
+def landlock_works() -> bool:
+    """Whether this machine's kernel has Landlock."""
+    if sys.platform != "linux":
+        return False
+    from zutd.processes.confine import landlock_version
+
+    return landlock_version() > 0
+
+
+def bwrap_works() -> bool:
+    """Whether bubblewrap is here and may do what it is for."""
+    if not shutil.which("bwrap"):
+        return False
+    words = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def skip_unless_possible(backend: str, user: str) -> None:
+    """Skip, and say why, what cannot be tried on this machine."""
+    if backend == "bubblewrap" and not bwrap_works():
+        pytest.skip("bubblewrap (bwrap) is not installed here, or may not do its work: nothing is said about it")
+    if backend == "landlock" and not landlock_works():
+        pytest.skip("this kernel has no Landlock: nothing is said about it")
+    if user == "nobody" and (os.geteuid() != 0 or not shutil.which("setpriv")):
+        pytest.skip("only root can become nobody, with setpriv")
+
+
+def _runs_as_nobody(python: str) -> bool:
+    version = "import sys; print(sys.version_info[:2])"  # by a shell: setpriv itself may still do what root may
+    words = [*_become(), "/bin/sh", "-c", 'exec "$0" -c "$1"', python, version]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
+    return done.returncode == 0 and done.stdout.strip() == str(sys.version_info[:2])
+
+
+def _become() -> tuple[str, ...]:
+    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all")
+
+
+def python_for(user: str) -> str:
+    """An interpreter that the user may run. Skips where there is none."""
+    own = os.path.realpath(sys.executable)
+    if user == "self":
+        return own
+    found = next((p for p in (own, f"/usr/bin/python3.{sys.version_info.minor}") if _runs_as_nobody(p)), "")
+    if not found or not os.access(ROOT, os.R_OK):
+        pytest.skip("nobody may not run an interpreter of this version here")
+    return found
+
+
+@attrs.frozen(kw_only=True)
+class Prison:
+    """Where it is: ``user_home`` has ``.ssh/id``, ``home`` (zutd's) has ``auth.json``, ``workspace`` the project."""
+
+    base: Path
+    user_home: Path
+    home: Path
+    workspace: Path
+    python: str
+    user: str
+    path: str
+
+    def cell(self, name: str, permissions: dict[str, Any] | None = None, **manifest: Any) -> Path:
+        """An extension, installed for everybody; without ``permissions`` it declares none."""
+        head = _HEAD.replace("PYTHON", self.python)
+        more: dict[str, Any] = {} if permissions is None else {"permissions": permissions}
+        return write_extension(
+            self.home / "extensions", name, f"{head}{SERVE}\nNAME = {name!r}\n{_BODY}", **more, **manifest
+        )
+
+    @contextmanager
+    def daemon(self, *args: str, **env: str) -> Iterator[Daemon]:
+        """The daemon, with all cells ready or failed."""
+        libraries = os.pathsep.join((str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+        more = {"HOME": str(self.user_home), "PATH": self.path, "PYTHONPATH": libraries, **env}
+        command = (*(() if self.user == "self" else _become()), self.python, "-m", "zutd", "--mode", "rpc")
+        if self.user == "nobody":
+            subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", str(self.base)], check=True)
+        with Daemon(self.home, *args, cwd=self.workspace, env=more, command=command) as daemon:
+            daemon.call("ping")
+            yield daemon
+
+
+_HEAD = """#!PYTHON -IS
+import json, os, sys, time
+
+def emit(**frame):
+    sys.stdout.write(json.dumps(frame) + "\\n")
+    sys.stdout.flush()
+
+def hello(name, *capabilities):
+    emit(type="hello", protocol_version=2, name=name, version="1.0.0", capabilities=list(capabilities))
+
+def frames():
+    for line in sys.stdin:
+        frame = json.loads(line)
+        if frame["type"] == "shutdown":
+            emit(type="shutdown_ack")
+            break
+        yield frame
+"""
+
+
+@contextmanager
+def prison(backend: str, user: str) -> Iterator[Prison]:
+    """A place that is gone afterwards, with secrets in it. Skips what cannot be tried here."""
+    skip_unless_possible(backend, user)
+    python = python_for(user)
+    base = Path(tempfile.mkdtemp(prefix="zutd-prison-"))
+    try:
+        base.chmod(0o755)
+        for inner in ("user/.ssh", "home/extensions", "work", "bin", "elsewhere"):
+            (base / inner).mkdir(parents=True)
+        (base / "user/.ssh/id").write_text("the key")
+        (base / "home/auth.json").write_text('{"key": "the key"}')
+        (base / "work/project.txt").write_text("the project")
+        (base / "elsewhere/file.txt").write_text("somebody's")
+        path = environment(base)["PATH"]
+        if backend == "landlock":
+            (base / "bin/bwrap").write_text("#!/bin/sh\nexit 1\n")
+            (base / "bin/bwrap").chmod(0o755)
+            path = f"{base / 'bin'}:{path}"
+        yield Prison(
+            base=base,
+            user_home=base / "user",
+            home=base / "home",
+            workspace=base / "work",
+            python=python,
+            user=user,
+            path=path,
+        )
+    finally:
+        shutil.rmtree(base)
+
+
+def attempt(daemon: Daemon, name: str, code: str) -> str:
+    """What came of the code in a cell: what it put into ``said``, or the error's name."""
+    said: str = daemon.call("invoke_command", name=name, args=code)["display"]
+    return said

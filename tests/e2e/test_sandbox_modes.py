@@ -1,0 +1,328 @@
+"""``--ext-sandbox auto|require|off``: what is enforced, refused and said, here and where the kernel has less."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import ROOT, ZUTD, Daemon, run_zutd, write_extension
+from tests.e2e.prison import landlock_works
+from tests.extensions.programs import alive, children, eventually, installed, log_of, seen, view
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.skipif(not landlock_works(), reason="this kernel has no Landlock: nothing is said about the sandbox"),
+]
+
+CALM = "serve()"
+LACKING = (sys.executable, str(ROOT / "tests/fakes/old_kernel.py"))
+
+
+def without_bwrap(home: Path) -> dict[str, str]:
+    """An environment in which bubblewrap does not work."""
+    folder = home / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / "bwrap").write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
+    (folder / "bwrap").chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def on_old_kernel(home: Path, lacks: str, *args: str) -> Daemon:
+    """A daemon on a kernel without Landlock, seccomp or both, and without bubblewrap."""
+    command = (*LACKING, lacks, "--", *ZUTD, "--mode", "rpc")
+    return Daemon(home, *args, env=without_bwrap(home), command=command)
+
+
+def errors(daemon: Daemon) -> list[str]:
+    """The messages of all ``ext_error`` events so far."""
+    return [frame["message"] for frame in daemon.frames if frame["type"] == "ext_error"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty home."""
+    return tmp_path
+
+
+# --- where nothing can be enforced -----------------------------------------------------------------------------------
+
+
+def test_auto_runs_it_all_the_same_and_says_so_once(home: Path) -> None:
+    """One ``ext_error`` that names what is not enforced and why; not a second one when it is started again."""
+    installed(home, "calm", "serve(command('die'), command_invoked=lambda frame: os._exit(1))", permissions={})
+
+    with on_old_kernel(home, "landlock,seccomp") as daemon:
+        daemon.ready("calm")
+        daemon.refused("invoke_command", name="die")
+        daemon.event("ext_ready", extension="calm", restarts=1)
+        seen_by_frontend = view(daemon, "calm")
+
+    told = [text for text in errors(daemon) if "permissions" in text]
+    assert len(told) == 1
+    assert told[0] == (
+        "its permissions cannot be enforced here (read, write, net, run): the kernel has no Landlock; seccomp cannot "
+        "be used; bubblewrap does not work here (not today). It runs all the same; with --ext-sandbox require it would "
+        "not"
+    )
+    assert seen_by_frontend["warnings"].count(told[0]) == 1
+    assert seen_by_frontend["sandbox"]["not_enforced"] == ["read", "write", "net", "run"]
+    assert seen_by_frontend["sandbox"]["by"] == []
+
+
+def test_reload_does_not_say_it_again(home: Path) -> None:
+    """It is about the machine, which a reload does not change."""
+    installed(home, "calm", CALM, permissions={})
+    with on_old_kernel(home, "landlock,seccomp") as daemon:
+        daemon.ready("calm")
+        daemon.call("reload_ext")
+        assert len([text for text in errors(daemon) if "cannot be enforced" in text]) == 1
+
+
+def test_require_does_not_start_it_and_says_why(home: Path) -> None:
+    """It stays away with one error; what declares nothing runs; the doctor says the same and ends with 1."""
+    installed(home, "calm", CALM, permissions={"net": True})
+    installed(home, "free", CALM)
+
+    with on_old_kernel(home, "landlock,seccomp", "--ext-sandbox", "require") as daemon:
+        daemon.ready("free")
+        refused = view(daemon, "calm")
+        assert (refused["state"], refused["pid"]) == ("failed", 0)
+        assert seen(daemon, "ext_error", extension="calm")["stage"] == "load"
+    assert len(errors(daemon)) == 1
+    assert "cannot be enforced here (read, write, run): the kernel has no Landlock" in refused["error"]
+    assert "--ext-sandbox require" in refused["error"]
+
+    done = run_zutd(home, "ext", "doctor", "--ext-sandbox", "require", env=without_bwrap(home))
+    assert (done.returncode, "sandbox: Landlock" in done.stdout) == (0, True), done.stdout
+
+
+def test_the_environment_is_limited_everywhere(home: Path) -> None:
+    """That needs nothing from the kernel."""
+    body = "serve(command('env'), command_invoked=lambda f: respond(f, action='display', display=' '.join(os.environ)))"
+    installed(home, "calm", body, permissions={})
+    with on_old_kernel(home, "landlock,seccomp") as daemon:
+        daemon.ready("calm")
+        names = daemon.call("invoke_command", name="env")["display"].split()
+    assert "PYTHONPATH" not in names
+    assert "PATH" in names
+
+
+# --- where some of it can --------------------------------------------------------------------------------------------
+
+REACH_OUT = """
+import socket
+def attempt(frame):
+    said = []
+    for family, kind in ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET, socket.SOCK_DGRAM)):
+        try:
+            with socket.socket(family, kind) as made: made.connect(("127.0.0.1", 9))
+            said.append("sent")
+        except ConnectionRefusedError: said.append("sent")
+        except OSError as exc: said.append(str(exc.errno))
+    for path in (frame["args"],):
+        try: said.append(open(path).read())
+        except OSError as exc: said.append(str(exc.errno))
+    try: said.append("ran" if os.posix_spawnp("true", ["true"], {}) else "")
+    except OSError as exc: said.append(str(exc.errno))
+    respond(frame, action="display", display=" ".join(said))
+serve(command("out"), command_invoked=attempt)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lacks", "came", "lost"),
+    [
+        ("landlock", "13 13 secret 13", ["read", "write"]),
+        ("seccomp", "13 sent 13 13", ["net", "run"]),
+    ],
+)
+def test_what_can_be_enforced_is(home: Path, lacks: str, came: str, lost: list[str]) -> None:
+    """Without Landlock files are open and the rest is not; without seccomp Landlock alone still holds files, TCP and
+    the execution of others, which is less than was asked, and said.
+    """
+    secret = home / "secret"
+    secret.write_text("secret")
+    installed(home, "out", REACH_OUT, permissions={})
+
+    with on_old_kernel(home, lacks) as daemon:
+        daemon.ready("out")
+        said = daemon.call("invoke_command", name="out", args=str(secret))["display"]
+        seen_by_frontend = view(daemon, "out")
+
+    assert said == came
+    assert seen_by_frontend["sandbox"]["not_enforced"] == lost
+    assert any(f"({', '.join(lost)})" in text for text in errors(daemon))
+
+
+# --- off, and the settings -------------------------------------------------------------------------------------------
+
+
+def test_off_enforces_nothing(home: Path) -> None:
+    """It runs as one that declares nothing, with the variables that it named; and that is shown."""
+    body = """
+def attempt(frame):
+    respond(frame, action="display", display=os.environ["MY_API_KEY"] + open(frame["args"]).read())
+serve(command("out"), command_invoked=attempt)
+"""
+    (home / "secret").write_text(" secret")
+    installed(home, "out", body, permissions={"env": ["MY_API_KEY"]})
+    with Daemon(home, "--ext-sandbox", "off", env={"MY_API_KEY": "k"}) as daemon:
+        daemon.ready("out")
+        assert daemon.call("invoke_command", name="out", args=str(home / "secret"))["display"] == "k secret"
+        assert view(daemon, "out")["sandbox"]["mode"] == "off"
+        assert errors(daemon) == []
+    done = run_zutd(home, "ext", "doctor", "--ext-sandbox", "off")
+    assert "sandbox: switched off" in done.stdout
+
+
+def test_the_mode_can_be_a_setting(home: Path) -> None:
+    """``ext_sandbox`` in ``config.json``, for the daemon and the doctor; a flag wins; a wrong word is refused."""
+    installed(home, "calm", CALM, permissions={})
+    (home / "config.json").write_text('{"ext_sandbox": "off"}')
+    with Daemon(home) as daemon:
+        daemon.ready("calm")
+        assert view(daemon, "calm")["sandbox"]["mode"] == "off"
+    with Daemon(home, "--ext-sandbox", "require") as daemon:
+        daemon.ready("calm")
+        assert view(daemon, "calm")["sandbox"]["mode"] == "require"
+    assert "switched off" in run_zutd(home, "ext", "doctor").stdout
+
+    (home / "config.json").write_text('{"ext_sandbox": "maybe"}')
+    done = run_zutd(home, "-p", "hello")
+    assert done.returncode == 2
+    assert "ext_sandbox must be auto or require or off" in done.stderr
+    assert run_zutd(home, "ext", "doctor").returncode == 1
+
+
+# --- what is refused at the start ------------------------------------------------------------------------------------
+
+
+def failed(home: Path, name: str) -> str:
+    """The error with which an extension does not start."""
+    done = run_zutd(home, "ext", "doctor", "--json", env={"HOME": str(home.parent)})
+    found = next(e for e in json.loads(done.stdout)["extensions"] if e["name"] == name)
+    assert found["state"] == "failed", found
+    error: str = found["error"]
+    return error
+
+
+@pytest.mark.parametrize("write", ["~", "/", "HOME", "HOME/sessions", "HOME/extensions", "HOME/extensions/x"])
+def test_nobody_may_write_to_where_permissions_are_kept(home: Path, write: str) -> None:
+    """Its own directory, zutd's home or what they lie in: there it could give itself everything."""
+    (home / "sessions").mkdir()
+    installed(home, "x", CALM, permissions={"write": [write.replace("HOME", str(home))]})
+    assert "takes in what zutd keeps for itself" in failed(home, "x")
+
+
+def test_a_link_that_leaves_is_refused(home: Path) -> None:
+    """A path inside the extension, or inside the project, must lie there: else it would show one thing and give
+    another.
+    """
+    for name, path in (("own", "notes"), ("project", "$WORKSPACE/notes")):
+        installed(home, name, CALM, permissions={"read": [path]})
+    (home / "extensions/own/notes").symlink_to("/etc")
+    (home / "notes").symlink_to("/etc")
+    assert "'notes' is a link that leaves the extension's directory, to /etc" in failed(home, "own")
+    assert "'$WORKSPACE/notes' is a link that leaves the project, to /etc" in failed(home, "project")
+
+
+def test_a_malformed_declaration_is_one_error(home: Path) -> None:
+    """The manifest is wrong: it is said once, and nothing is started."""
+    installed(home, "x", CALM, permissions={"reed": ["/"]})
+    with Daemon(home) as daemon:
+        daemon.call("ping")
+        message = seen(daemon, "ext_error")["message"]
+        daemon.prompt("hello")
+    assert "'permissions' has no 'reed'; did you mean 'read'?; it has read, write, net, run, env" in message
+    assert len(errors(daemon)) == 1
+
+
+def test_a_program_that_cannot_start_says_why(home: Path) -> None:
+    """Its interpreter is not there: the error is about that, not about the handshake."""
+    path = installed(home, "x", CALM, permissions={})
+    (path / "x.py").write_text("#!/no/such/interpreter\n")
+    assert "its interpreter (#!) was not found" in failed(home, "x")
+
+
+def test_a_path_that_is_not_there_is_a_warning(home: Path) -> None:
+    """It starts without; ``data`` in its own directory is made."""
+    path = installed(home, "x", CALM, permissions={"read": ["/no/such/place"], "write": ["data/deep"]})
+    done = run_zutd(home, "ext", "doctor")
+    assert "warning: /no/such/place is not there, so it can neither be read nor written" in done.stdout
+    assert (path / "data/deep").is_dir()
+    assert done.returncode == 0
+
+
+# --- its life, from outside ------------------------------------------------------------------------------------------
+
+HELPERS = """
+import subprocess
+def go(frame):
+    made = [subprocess.Popen(["sleep", "600"]), subprocess.Popen(["sleep", "600"], start_new_session=True)]
+    respond(frame, action="display", display="started")
+serve(command("go"), command_invoked=go)
+"""
+
+
+@pytest.mark.parametrize("boxed", [True, False], ids=["as-it-is", "without-bwrap"])
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_an_escaped_helper_ends_with_it(home: Path, how: str, boxed: bool) -> None:
+    """With bubblewrap (if it is here) or without: a helper that left the group is gone when the daemon has stopped, or
+    was killed.
+    """
+    installed(home, "x", HELPERS, permissions={"run": True})
+    with Daemon(home, env={} if boxed else without_bwrap(home)) as daemon:
+        daemon.ready("x")
+        daemon.call("invoke_command", name="go")
+        family = descendants(view(daemon, "x")["pid"])
+        assert len(family) >= 3, family
+        if how == "stop":
+            assert daemon.finish() == 0
+        else:
+            daemon.kill()
+    assert eventually(lambda: not any(alive(pid) for pid in family))
+
+
+def descendants(pid: int) -> set[int]:
+    """A process and all below it."""
+    return {pid}.union(*(descendants(child) for child in children(pid)))
+
+
+def test_a_crash_is_seen_and_it_is_confined_again(home: Path) -> None:
+    """The exit status is the program's own; the next life is as confined as the first."""
+    body = (
+        "serve(command('die'), command_invoked=lambda frame: open('/etc/hostname') if frame['args'] else os._exit(7))"
+    )
+    installed(home, "x", body, permissions={})
+    with Daemon(home) as daemon:
+        daemon.ready("x")
+        daemon.refused("invoke_command", name="die")
+        assert seen(daemon, "ext_exit", extension="x")["exit_status"] == "exit status 7"
+        daemon.event("ext_ready", extension="x", restarts=1)
+        daemon.refused("invoke_command", name="die", args="read")
+        assert "Permission denied" in log_of(home, "x") or "No such file" in log_of(home, "x")
+
+
+PLAIN = r"""#!/bin/sh
+echo '{"type":"hello","protocol_version":2,"name":"NAME"}'
+read -r line
+while read -r key value; do
+    case $key in SigIgn:|SigBlk:) found="$found $value" ;; esac
+done < /proc/self/status
+printf '{"type":"notify","message":"%s %s %s %s"}\n' "$found" "$(umask)" "$LC_CTYPE" "${PWD##*/}"
+echo '{"type":"ready"}'
+read -r line
+"""
+
+
+def test_it_starts_as_any_other_program(home: Path) -> None:
+    """Signals, mask, locale and directory are as they would be: what confined it has left no trace of its own."""
+    for name, permissions in (("free", {}), ("kept", {"permissions": {"run": True}})):
+        write_extension(home / "extensions", name, PLAIN.replace("NAME", name), language="shell", **permissions)
+    with Daemon(home, env={"LANG": ""}) as daemon:
+        daemon.ready("free", "kept")
+        said = {name: seen(daemon, "ext_notify", extension=name)["message"] for name in ("free", "kept")}
+    assert said["kept"] == said["free"].replace("free", "kept")

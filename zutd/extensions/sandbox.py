@@ -1,0 +1,163 @@
+"""How extensions that declare permissions are kept to them, and what is said where that cannot be done.
+
+``auto`` enforces what this machine can enforce, and says once what it cannot. ``require`` does not start an extension
+whose permissions cannot all be enforced. ``off`` enforces nothing. An extension that declares none is never touched.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+import trio
+
+from zutd.extensions.manifest import Manifest, ManifestError, resolve_exec
+from zutd.extensions.program import Program, made_of
+from zutd.extensions.scopes import Setting, confinement
+from zutd.frames.client import SandboxView
+from zutd.frames.sandbox import SandboxMode
+from zutd.processes.environment import child_environment, confined_environment
+from zutd.processes.sandbox import SCOPES, Facts, gaps, look, not_enforced, wrapper
+
+ASK_LIMIT: Final = 5.0
+"""Seconds that an interpreter may take to say where it is."""
+
+_QUESTIONS: Final = (
+    (re.compile(r"python[0-9.]*"), ("-I", "-S", "-c", "import sys; print(sys.executable)")),
+    (re.compile(r"node(js)?"), ("-p", "process.execPath")),
+)
+"""How to ask the interpreters that people often have behind a shim (pyenv, asdf and their like) where they are."""
+
+
+_OFF: Final = SandboxView(mode="off", by=(), not_enforced=SCOPES, gaps=())
+
+
+@attrs.frozen(kw_only=True)
+class Start:
+    """How an extension is to be started: what comes before its program (nothing: not confined), the program, its
+    environment, how it looks to frontends (None: nothing to enforce), and what somebody should know.
+    """
+
+    wrapper: tuple[str, ...]
+    program: str
+    env: dict[str, str]
+    view: SandboxView | None
+    warnings: tuple[str, ...] = ()
+    complaint: str = ""
+
+
+class Sandbox:
+    """What all extensions of a host share: the mode, the machine's facts (found out once, when somebody needs them),
+    and what has been said already.
+    """
+
+    def __init__(self, mode: SandboxMode, *, workspace: str, home: str, facts: Facts | None = None) -> None:
+        self.mode = mode
+        self._workspace = workspace
+        self._home = home
+        self._facts = facts
+        self._looking = trio.Lock()
+        self._real: dict[tuple[str, str], str] = {}
+        self._told: set[str] = set()
+
+    async def start(self, manifest: Manifest, directory: str, host: Mapping[str, str]) -> Start:
+        """How to start an extension. Raises :class:`ManifestError` when it must not, or cannot, be started."""
+        permissions = manifest.permissions
+        own = {"PWD": directory, "ZUT_HOME": self._home, "ZUTD_EXTENSION_DIR": directory}
+        named = manifest.host_env if permissions is None else permissions.env
+        plain = child_environment(host, hand_over=named) | own
+        if permissions is None or self.mode == "off":
+            program = resolve_exec(manifest, directory, plain.get("PATH", os.defpath))
+            return Start(wrapper=(), program=program, env=plain, view=None if permissions is None else _OFF)
+        program, parts, search_path = await self._find_program(manifest, directory, plain)
+        env = confined_environment(host, hand_over=named, net=permissions.net) | own | {"PATH": search_path}
+        setting = Setting(
+            directory=directory, workspace=self._workspace, home=self._home, environ=env, program=parts.files
+        )
+        box, gone = confinement(permissions, setting)
+        facts = await self._look(search_path)
+        view = SandboxView(mode=self.mode, by=facts.names, not_enforced=not_enforced(box, facts), gaps=gaps(box, facts))
+        return Start(
+            wrapper=wrapper(box, facts) if facts.names else (),
+            program=program,
+            env=env,
+            view=view,
+            warnings=(*(f"{path} is not there, so it can neither be read nor written" for path in gone), *_shim(parts)),
+            complaint=self._judge(manifest.name, view, facts),
+        )
+
+    def _judge(self, name: str, view: SandboxView, facts: Facts) -> str:
+        """What to say, once, about permissions that are not enforced. Raises :class:`ManifestError` for ``require``."""
+        if not view.not_enforced:
+            return ""
+        what = f"its permissions cannot be enforced here ({', '.join(view.not_enforced)}): {'; '.join(facts.missing)}"
+        if self.mode == "require":
+            raise ManifestError(f"{what}; --ext-sandbox require does not start it then, auto does")
+        if name in self._told:
+            return ""
+        self._told.add(name)
+        return f"{what}. It runs all the same; with --ext-sandbox require it would not"
+
+    async def _look(self, search_path: str) -> Facts:
+        async with self._looking:
+            if self._facts is None:
+                self._facts = await look(search_path)
+            return self._facts
+
+    async def _find_program(
+        self, manifest: Manifest, directory: str, environ: dict[str, str]
+    ) -> tuple[str, Program, str]:
+        """The program, what it is made of, and the PATH with which that is so.
+
+        A shim starts programs of its own to find the interpreter; it is asked beforehand where that is, and its
+        directory is put in front.
+        """
+        search_path = environ.get("PATH", os.defpath)
+        program = resolve_exec(manifest, directory, search_path)
+        parts = made_of(program, directory, search_path)
+        real = await self._ask(parts.shim, directory, environ) if parts.shim else ""
+        if not real:
+            return program, parts, search_path
+        search_path = os.pathsep.join((os.path.dirname(real), search_path))
+        program = resolve_exec(manifest, directory, search_path)
+        return program, made_of(program, directory, search_path), search_path
+
+    async def _ask(self, shim: str, directory: str, environ: dict[str, str]) -> str:
+        """Where the interpreter behind a shim is; empty when it cannot be asked. It may differ between directories."""
+        question = next((words for name, words in _QUESTIONS if name.fullmatch(os.path.basename(shim))), None)
+        if question is None:
+            return ""
+        if (shim, directory) not in self._real:
+            self._real[shim, directory] = await _answer([shim, *question], directory, environ)
+        return self._real[shim, directory]
+
+
+async def _answer(words: list[str], directory: str, environ: dict[str, str]) -> str:
+    with trio.move_on_after(ASK_LIMIT):
+        try:
+            done = await trio.run_process(
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_stdout=True,
+                stderr=subprocess.DEVNULL,
+                cwd=directory,
+                env=environ,
+                check=False,
+            )
+        except OSError:
+            return ""
+        return _existing(done.stdout.decode("utf-8", "surrogateescape").strip())
+    return ""
+
+
+def _existing(path: str) -> str:
+    return path if os.path.isabs(path) and os.path.isfile(path) else ""
+
+
+def _shim(parts: Program) -> tuple[str, ...]:
+    if not parts.shim:
+        return ()
+    why = "is a script that looks for the real program when it runs, which the permissions may not allow"
+    return (f"{parts.shim} {why}; name the real one, or put its directory first in PATH",)
