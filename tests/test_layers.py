@@ -60,6 +60,7 @@ PURE = (
     "zutd.agent.context",
     "zutd.extensions.registry",
     "zutd.extensions.manifest",
+    "zutd.extensions.permissions",
     "zutd.processes.environment",
 )
 """Rules without a world: they take values and give values."""

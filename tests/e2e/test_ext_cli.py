@@ -296,6 +296,47 @@ def test_update(home: Path, tmp_path: Path) -> None:
     assert "from-git: failed (fatal: " in failed.stdout
 
 
+# --- permissions -----------------------------------------------------------------------------------------------------
+
+
+def test_permissions_are_shown_wherever_one_decides(home: Path, project: Path, tmp_path: Path) -> None:
+    """At install, at trust, in the list and by the doctor; the same as JSON; what an author wrote cannot steer a
+    terminal.
+    """
+    asks = {"read": ["~/a\x1b[31m"], "net": True, "env": ["A"]}
+    source = extension(tmp_path / "sources", "asks", "serve()", permissions=asks, host_env=["B_TOKEN"])
+    words = ["it may read ~/a�[31m", "it may use the network", "it is given A, B_TOKEN of your environment"]
+    as_json = {**asks, "write": [], "run": False, "env": ["A", "B_TOKEN"]}
+
+    said = run_zutd(home, "ext", "install", str(source)).stdout
+    assert [line.strip() for line in said.splitlines()[1:]] == words
+    extension(project / ".zut" / "extensions", "asks", "serve()", permissions=asks, host_env=["B_TOKEN"])
+    said = run_zutd(home, "ext", "trust", "asks", cwd=project).stdout
+    assert [line.strip() for line in said.splitlines()[1:]] == words
+    assert "read,net,env" in run_zutd(home, "ext", "list").stdout
+    assert "permission: may use the network" in run_zutd(home, "ext", "doctor").stdout
+
+    ext(home, "remove", "asks", "--yes")
+    assert ext(home, "install", str(source))["permissions"] == as_json
+    assert ext(home, "list")[0]["permissions"] == as_json
+    (view,) = ext(home, "doctor")["extensions"]
+    assert view["permissions"] == as_json
+    assert view["sandbox"]["mode"] == "auto"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_an_update_that_asks_for_more_says_so(home: Path, tmp_path: Path) -> None:
+    """Whoever trusted the last version should see what the new one wants."""
+    source = extension(tmp_path / "sources", "it", "serve()", permissions={})
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.invalid")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "first")):
+        subprocess.run(["git", "-C", str(source), *who, *words], check=True)
+    ext(home, "install", source.as_uri())
+    extension(tmp_path / "sources", "it", "serve()", permissions={"run": True})
+    subprocess.run(["git", "-C", str(source), *who, "commit", "-qam", "second"], check=True)
+    assert ext(home, "update")[0]["detail"] == "its permissions have changed: it may run other programs"
+
+
 # --- looking ---------------------------------------------------------------------------------------------------------
 
 

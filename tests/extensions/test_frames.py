@@ -51,7 +51,7 @@ class Desk:
             watcher,
         )
         found = Found(home, "explicit", "ok", Manifest(name="ext", exec="./x"))
-        sandbox = Sandbox("auto", workspace=home, home=home)
+        sandbox = Sandbox("auto", workspace=home, home=home, watcher=watcher)
         around = Surroundings(home=home, environ={}, watcher=watcher, hello_deadline=1, sandbox=sandbox)
         self.extension = Extension(found, self.host, around)
         self.host.roster._extensions["ext"] = self.extension

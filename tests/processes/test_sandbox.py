@@ -1,6 +1,5 @@
 """What a machine's facts come to, as a table; and the words for bubblewrap."""
 
-import functools
 import itertools
 import os
 import sys
@@ -11,6 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.extensions.rig import NoWatcher
 from zutd.processes.sandbox import (
     SCOPES,
     Confinement,
@@ -129,20 +129,20 @@ def test_a_look_says_what_is_missing(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     if sys.platform != "linux":
-        assert trio.run(look, str(tmp_path)).names == ()
+        assert trio.run(look, str(tmp_path), NoWatcher()).names == ()
         return
-    broken = trio.run(look, str(tmp_path))
+    broken = trio.run(look, str(tmp_path), NoWatcher())
     assert broken.bwrap == ""
     assert broken.missing[-1] == "bubblewrap does not work here (no namespaces)"
-    assert "not installed" in trio.run(look, "/nowhere").missing[-1]
+    assert "not installed" in trio.run(look, "/nowhere", NoWatcher()).missing[-1]
     (tmp_path / "bwrap").write_text("#!/bin/sh\nexit 0\n")
-    assert trio.run(functools.partial(look, str(tmp_path))).bwrap == str(tmp_path / "bwrap")
+    assert trio.run(look, str(tmp_path), NoWatcher()).bwrap == str(tmp_path / "bwrap")
 
 
 def test_another_system_has_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no Linux nothing is enforced, and the system is named."""
     monkeypatch.setattr(sys, "platform", "darwin")
-    facts = trio.run(look, os.defpath)
+    facts = trio.run(look, os.defpath, NoWatcher())
     assert facts.names == ()
     assert not_enforced(NOTHING, facts) == SCOPES
     assert "has nothing that zutd can use" in facts.missing[0]

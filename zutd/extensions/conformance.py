@@ -109,7 +109,7 @@ class Bench:
         self._note = note
         self._nursery = nursery
         self._launch: Launch | None = None
-        self._sandbox = Sandbox("auto", workspace=subject.project, home=subject.home)
+        self._sandbox = Sandbox("auto", workspace=subject.project, home=subject.home, watcher=watcher)
 
     @property
     def peer(self) -> Peer:

@@ -68,7 +68,7 @@ class Roster:
             home=settings.home,
             environ=dict(settings.environ),
             watcher=watcher,
-            sandbox=Sandbox(settings.sandbox, workspace=settings.cwd, home=settings.home),
+            sandbox=Sandbox(settings.sandbox, workspace=settings.cwd, home=settings.home, watcher=watcher),
             hello_deadline=settings.hello_deadline,
         )
         self._all: tuple[Found, ...] | None = None

@@ -6,7 +6,6 @@ whose permissions cannot all be enforced. ``off`` enforces nothing. An extension
 
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from typing import Final
 
@@ -18,7 +17,9 @@ from zutd.extensions.program import Program, made_of
 from zutd.extensions.scopes import Setting, confinement
 from zutd.frames.client import SandboxView
 from zutd.frames.sandbox import SandboxMode
+from zutd.processes.answer import answer_of
 from zutd.processes.environment import child_environment, confined_environment
+from zutd.processes.group import Watcher
 from zutd.processes.sandbox import SCOPES, Facts, gaps, look, not_enforced, wrapper
 
 ASK_LIMIT: Final = 5.0
@@ -53,11 +54,12 @@ class Sandbox:
     and what has been said already.
     """
 
-    def __init__(self, mode: SandboxMode, *, workspace: str, home: str, facts: Facts | None = None) -> None:
+    def __init__(self, mode: SandboxMode, *, workspace: str, home: str, watcher: Watcher) -> None:
         self.mode = mode
         self._workspace = workspace
         self._home = home
-        self._facts = facts
+        self._watcher = watcher
+        self._facts: Facts | None = None
         self._looking = trio.Lock()
         self._real: dict[tuple[str, str], str] = {}
         self._told: set[str] = set()
@@ -103,7 +105,7 @@ class Sandbox:
     async def _look(self, search_path: str) -> Facts:
         async with self._looking:
             if self._facts is None:
-                self._facts = await look(search_path)
+                self._facts = await look(search_path, self._watcher)
             return self._facts
 
     async def _find_program(
@@ -130,26 +132,16 @@ class Sandbox:
         if question is None:
             return ""
         if (shim, directory) not in self._real:
-            self._real[shim, directory] = await _answer([shim, *question], directory, environ)
+            self._real[shim, directory] = await self._answer((shim, *question), directory, environ)
         return self._real[shim, directory]
 
-
-async def _answer(words: list[str], directory: str, environ: dict[str, str]) -> str:
-    with trio.move_on_after(ASK_LIMIT):
+    async def _answer(self, words: tuple[str, ...], directory: str, environ: dict[str, str]) -> str:
         try:
-            done = await trio.run_process(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_stdout=True,
-                stderr=subprocess.DEVNULL,
-                cwd=directory,
-                env=environ,
-                check=False,
-            )
-        except OSError:
+            with trio.fail_after(ASK_LIMIT):
+                answer = await answer_of(words, cwd=directory, env=environ, watcher=self._watcher)
+        except (OSError, trio.TooSlowError):
             return ""
-        return _existing(done.stdout.decode("utf-8", "surrogateescape").strip())
-    return ""
+        return _existing(answer.output.strip())
 
 
 def _existing(path: str) -> str:

@@ -7,13 +7,15 @@ bubblewrap works, that happens inside it: there, what may not be used is not eve
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Final
 
 import attrs
 import trio
+
+from zutd.processes.answer import answer_of
+from zutd.processes.group import Watcher, describe_exit
 
 SCOPES: Final = ("read", "write", "net", "run")
 """What can be enforced, or not, each for itself. (What a program is given of the environment always can.)"""
@@ -75,14 +77,14 @@ class Facts:
         )
 
 
-async def look(search_path: str) -> Facts:
+async def look(search_path: str, watcher: Watcher) -> Facts:
     """Find out what this machine offers; bubblewrap is looked for in ``search_path`` and tried."""
     if sys.platform != "linux":
         return Facts(missing=(f"{platform.system()} has nothing that zutd can use",))
     from zutd.processes import confine
 
     landlock, seccomp = confine.landlock_version(), confine.seccomp_works()
-    bwrap, why = await _try_bwrap(search_path)
+    bwrap, why = await _try_bwrap(search_path, watcher)
     missing = (
         "" if landlock else "the kernel has no Landlock",
         "" if seccomp else "seccomp cannot be used",
@@ -91,24 +93,23 @@ async def look(search_path: str) -> Facts:
     return Facts(landlock=landlock, seccomp=seccomp, bwrap=bwrap, missing=tuple(text for text in missing if text))
 
 
-async def _try_bwrap(search_path: str) -> tuple[str, str]:
+async def _try_bwrap(search_path: str, watcher: Watcher) -> tuple[str, str]:
     """Its path, or why there is none."""
     found, harmless = (shutil.which(name, path=search_path) for name in ("bwrap", "true"))
     if found is None or harmless is None or not found.startswith("/"):
         return "", "bubblewrap (bwrap) is not installed"
-    words = [found, *_NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", "--", harmless]
-    with trio.move_on_after(TRIAL_LIMIT):
-        try:
-            done = await trio.run_process(
-                words, stdin=subprocess.DEVNULL, capture_stdout=True, capture_stderr=True, check=False
-            )
-        except OSError as exc:
-            return "", f"bubblewrap cannot be started ({exc.strerror})"
-        if done.returncode == 0:
-            return found, ""
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        return "", f"bubblewrap does not work here ({said[0] if said else f'exit status {done.returncode}'})"
-    return "", f"bubblewrap did not end within {TRIAL_LIMIT:g} s"
+    words = (found, *_NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", "--", harmless)
+    try:
+        with trio.fail_after(TRIAL_LIMIT):
+            answer = await answer_of(words, cwd="/", env={"PATH": search_path}, watcher=watcher)
+    except OSError as exc:
+        return "", f"bubblewrap cannot be started ({exc.strerror})"
+    except trio.TooSlowError:
+        return "", f"bubblewrap does not work here (nothing within {TRIAL_LIMIT:g} s)"
+    if answer.code == 0:
+        return found, ""
+    said = [*answer.errors.strip().splitlines()[-1:], describe_exit(answer.code)]
+    return "", f"bubblewrap does not work here ({said[0]})"
 
 
 # --- what it comes to ------------------------------------------------------------------------------------------------
