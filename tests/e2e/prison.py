@@ -4,6 +4,7 @@ What is around them is what they are after: a user's home with a key, a project,
 whoever runs the tests or as nobody, with bubblewrap or with Landlock alone.
 """
 
+import functools
 import os
 import shutil
 import subprocess
@@ -16,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import pytest
 
 from tests.e2e.harness import ROOT, Daemon, environment, write_extension
 from tests.extensions.programs import SERVE
 
 NOBODY = 65534
-BACKENDS = ("landlock", "bubblewrap")
-USERS = ("self", "nobody")
+WAYS = tuple((backend, user) for backend in ("landlock", "bubblewrap") for user in ("self", "nobody"))
+"""What keeps extensions in, and who runs them."""
 
 _BODY = """
 import errno
@@ -43,6 +43,7 @@ serve(command(NAME), command_invoked=attempt)
 """
 
 
+@functools.cache
 def landlock_works() -> bool:
     """Whether this machine's kernel has Landlock."""
     if sys.platform != "linux":
@@ -52,6 +53,7 @@ def landlock_works() -> bool:
     return landlock_version() > 0
 
 
+@functools.cache
 def bwrap_works() -> bool:
     """Whether bubblewrap is here and may do what it is for."""
     if not shutil.which("bwrap"):
@@ -60,20 +62,26 @@ def bwrap_works() -> bool:
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
-def skip_unless_possible(backend: str, user: str) -> None:
-    """Skip, and say why, what cannot be tried on this machine."""
+def why_not(backend: str, user: str) -> str:
+    """Why it cannot be tried on this machine; empty where it can."""
+    if not landlock_works():
+        return "this kernel has no Landlock: the sandbox is not tried"
     if backend == "bubblewrap" and not bwrap_works():
-        pytest.skip("bubblewrap (bwrap) is not installed here, or may not do its work: nothing is said about it")
-    if backend == "landlock" and not landlock_works():
-        pytest.skip("this kernel has no Landlock: nothing is said about it")
+        return "bubblewrap (bwrap) is not installed here, or may not do its work: the sandbox is tried without it"
     if user == "nobody" and (os.geteuid() != 0 or not shutil.which("setpriv")):
-        pytest.skip("only root can become nobody, with setpriv")
+        return "only root can become nobody, with setpriv: the sandbox is tried as this user"
+    if not python_for(user):
+        return "nobody may not run an interpreter of this version here: the sandbox is tried as this user"
+    return ""
 
 
+@functools.cache
 def _runs_as_nobody(python: str) -> bool:
-    version = "import sys; print(sys.version_info[:2])"  # by a shell: setpriv itself may still do what root may
+    version = "import sys, zutd.paths; print(sys.version_info[:2])"
+    # By a shell: setpriv itself may still do what root may.
     words = [*_become(), "/bin/sh", "-c", 'exec "$0" -c "$1"', python, version]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
+    env = {"PATH": os.defpath, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/", env=env)
     return done.returncode == 0 and done.stdout.strip() == str(sys.version_info[:2])
 
 
@@ -82,14 +90,11 @@ def _become() -> tuple[str, ...]:
 
 
 def python_for(user: str) -> str:
-    """An interpreter that the user may run. Skips where there is none."""
+    """An interpreter that the user may run, with our code; empty where there is none."""
     own = os.path.realpath(sys.executable)
     if user == "self":
         return own
-    found = next((p for p in (own, f"/usr/bin/python3.{sys.version_info.minor}") if _runs_as_nobody(p)), "")
-    if not found or not os.access(ROOT, os.R_OK):
-        pytest.skip("nobody may not run an interpreter of this version here")
-    return found
+    return next((p for p in (own, f"/usr/bin/python3.{sys.version_info.minor}") if _runs_as_nobody(p)), "")
 
 
 @attrs.frozen(kw_only=True)
@@ -147,8 +152,7 @@ def frames():
 
 @contextmanager
 def prison(backend: str, user: str) -> Iterator[Prison]:
-    """A place that is gone afterwards, with secrets in it. Skips what cannot be tried here."""
-    skip_unless_possible(backend, user)
+    """A place that is gone afterwards, with secrets in it."""
     python = python_for(user)
     base = Path(tempfile.mkdtemp(prefix="zutd-prison-"))
     try:

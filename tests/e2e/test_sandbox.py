@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.e2e.harness import Daemon
-from tests.e2e.prison import BACKENDS, USERS, Prison, attempt, prison
+from tests.e2e.prison import WAYS, Prison, attempt, prison, why_not
 from tests.extensions.programs import alive, view
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -31,7 +31,18 @@ class Inside(NamedTuple):
         return attempt(self.daemon, name, code.replace("BASE", str(self.place.base)))
 
 
-@pytest.fixture(scope="module", params=[(backend, user) for backend in BACKENDS for user in USERS], ids="-".join)
+POSSIBLE = [way for way in WAYS if not why_not(*way)]
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+def test_is_tried(way: tuple[str, str]) -> None:
+    """Whatever of it can be tried on this machine; what cannot be is skipped here, once, with the reason."""
+    if reason := why_not(*way):
+        pytest.skip(reason)
+    assert way in POSSIBLE
+
+
+@pytest.fixture(scope="module", params=POSSIBLE, ids="-".join)
 def inside(request: pytest.FixtureRequest) -> Iterator[Inside]:
     """One daemon with a cell of each kind, for all who only look or must fail."""
     backend, user = request.param
