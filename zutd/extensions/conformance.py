@@ -117,6 +117,11 @@ class Bench:
         return self.peers[-1]
 
     @property
+    def protocol(self) -> int:
+        """The protocol that it is spoken to in."""
+        return 0 if self._launch is None else self._launch.major.number
+
+    @property
     def directory(self) -> str:
         """Where the extension is."""
         return self._subject.directory

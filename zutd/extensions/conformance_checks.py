@@ -54,8 +54,7 @@ async def _handshake(bench: Bench) -> bool:
         return f"hello of {peer.hello.name} {peer.hello.version}".rstrip()
 
     limit = f"{bench.limits.hello:g}"
-    old = bench.load().protocol == 1
-    what = "as zot's extensions say it" if old else "with protocol_version 2 and the manifest's name"
+    what = "as zot's extensions say it" if bench.protocol == 1 else "with protocol_version 2 and the manifest's name"
     expected = f"hello as the first line within {limit} s, {what}"
     return await bench.check("handshake", "hello", expected, look)
 
