@@ -3,6 +3,7 @@
 import contextlib
 import os
 
+from zutd.daemon.clock import Clock
 from zutd.daemon.server import Frontend, Server
 from zutd.daemon.start import SESSION, CannotStartError
 from zutd.log import make_log
@@ -22,7 +23,7 @@ def serve(mode: str, prompt: str, settings: Settings) -> int:
         if mode == "json" and exc.exit_code == SESSION:
             _refuse(str(exc))
         raise
-    return trio.run(_run, mode, prompt, server)
+    return trio.run(_run, mode, prompt, server, clock=Clock())
 
 
 def _refuse(message: str) -> None:
