@@ -1,5 +1,6 @@
 """One session file: its lock, its modes, what happens when writing fails."""
 
+import errno
 import fcntl
 import os
 import resource
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -237,10 +239,10 @@ def test_a_row_that_does_not_fit_leaves_no_stub(path: Path, file: SessionFile, r
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_called_by_its_name(path: Path, file: SessionFile) -> None:
-    """The error says what to do, and a file that cannot be cut back is not used any more."""
+    """The error says what to do, and when it has been done the next row goes where it belongs."""
     full = os.open("/dev/full", os.O_WRONLY)
     kept = os.dup(file._fd)
-    status = os.fstat(file._fd)
+    before = path.read_bytes()
     os.dup2(full, file._fd)
     os.close(full)
     file._check = lambda: None  # type: ignore[method-assign] # a device is no file with a size
@@ -251,9 +253,58 @@ def test_a_full_disk_is_called_by_its_name(path: Path, file: SessionFile) -> Non
     del file._check
     os.dup2(kept, file._fd)
     os.close(kept)
-    assert os.fstat(file._fd).st_size == status.st_size
-    with pytest.raises(SessionWriteError, match="could not be cut off"):
+    file.append(b"x")
+    assert path.read_bytes() == before + b"x\n"
+
+
+READ_ONLY = OSError(errno.EROFS, "Read-only file system")
+
+
+def refuse(*_: object) -> Never:
+    """What a disk that was mounted read-only says to everything."""
+    raise READ_ONLY
+
+
+@pytest.mark.parametrize("written", [0, 3, 10, 11])
+def test_a_stub_that_cannot_be_cut_off_is_cut_off_later(path: Path, file: SessionFile, written: int) -> None:
+    """A disk that goes bad in the middle of a row: each row is refused with the reason, until the disk is well."""
+    before = path.read_bytes()
+
+    def tear(fd: int, data: bytes) -> int:
+        appended = os.open(path, os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(appended, "wb") as other:
+            other.write(data[:written])
+        raise READ_ONLY
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "ftruncate", refuse)
+        patched.setattr(os, "write", tear)
+        with pytest.raises(SessionWriteError, match="file system is read-only"):
+            file.append(b"0123456789")
+        patched.setattr(os, "write", refuse)
+        with pytest.raises(SessionWriteError, match="file system is read-only"):
+            file.append(b"next")
+    assert path.read_bytes() == before + b"0123456789\n"[:written]
+
+    file.append(b"next")
+
+    assert path.read_bytes() == before + b"next\n"
+
+
+def test_what_others_wrote_behind_a_stub_is_not_cut_off(path: Path, file: SessionFile) -> None:
+    """More than our own write can have left is somebody else's."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "ftruncate", refuse)
+        patched.setattr(os, "write", refuse)
+        with pytest.raises(SessionWriteError):
+            file.append(b"ours")
+    with path.open("ab") as other:
+        other.write(b"theirs, and longer than ours\n")
+
+    with pytest.raises(SessionWriteError, match="another program changed"):
         file.append(b"x")
+
+    assert path.read_bytes().endswith(b"theirs, and longer than ours\n")
 
 
 def test_a_file_removed_under_us_is_noticed_by_the_next_row(path: Path, file: SessionFile) -> None:
@@ -281,6 +332,26 @@ def test_a_file_that_another_program_changed_is_not_written_to(path: Path, file:
 
     with pytest.raises(SessionWriteError, match="another program changed"):
         file.append(b"x")
+
+
+def test_a_file_is_sound_while_the_next_row_goes_where_it_should(path: Path, file: SessionFile) -> None:
+    """Not when it was deleted or replaced or changed by others, and not when it is closed."""
+    assert file.is_sound()
+    file.append(b"x")
+    assert file.is_sound()
+    data = path.read_bytes()
+    path.write_bytes(data + b"theirs\n")
+    assert not file.is_sound()
+    path.write_bytes(data)
+    assert file.is_sound()
+    path.rename(path.with_name("b.jsonl"))
+    assert not file.is_sound()
+    path.write_bytes(data)
+    assert not file.is_sound()
+    path.with_name("b.jsonl").rename(path)
+    assert file.is_sound()
+    file.close()
+    assert not file.is_sound()
 
 
 def test_a_file_that_was_moved_is_still_ours(path: Path, file: SessionFile) -> None:
@@ -329,20 +400,44 @@ def test_without_room_for_the_copy_nothing_is_cut_off(path: Path, file: SessionF
     assert names(path.parent) == ["a.jsonl"]
 
 
-def test_a_failed_sync_is_not_repaired_by_a_second_one(file: SessionFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel may have dropped the rows: the error stays until the session is opened again."""
+def test_rows_that_a_failed_sync_may_have_lost_are_written_again(path: Path, file: SessionFile) -> None:
+    """The system may have dropped them, and a second sync alone would say that all is well."""
+    file.append(b"on disk")
+    file.sync()
+    kept = path.read_bytes()
+    file.append(b"first")
+    for row in (b"second", b"third"):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(os, "fsync", refuse)
+            with pytest.raises(SessionWriteError, match="may not be on the disk yet: the file system is read-only"):
+                file.sync()
+        file.append(row)
+    with path.open("r+b") as dropped:
+        dropped.seek(len(kept))
+        dropped.write(bytes(len(b"first\nsecond\n")))
 
-    def fail(fd: int) -> None:
-        raise OSError(5, "Input/output error")
+    file.sync()
 
+    assert path.read_bytes() == kept + b"first\nsecond\nthird\n"
+    file.append(b"fourth")
+    file.sync()
+    assert path.read_bytes() == kept + b"first\nsecond\nthird\nfourth\n"
+
+
+def test_rows_are_not_written_again_to_another_file(path: Path, file: SessionFile) -> None:
+    """When the file was moved meanwhile and something else has its name, that stays as it is."""
     file.append(b"x")
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", fail)
-        with pytest.raises(SessionWriteError, match="rows may be lost"):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", refuse)
+        with pytest.raises(SessionWriteError):
             file.sync()
+    path.rename(path.with_name("b.jsonl"))
+    path.write_bytes(b"something else")
 
-    with pytest.raises(SessionWriteError, match="rows may be lost"):
-        file.append(b"x")
+    with pytest.raises(SessionWriteError, match="may not be on the disk"):
+        file.sync()
+
+    assert path.read_bytes() == b"something else"
 
 
 def test_file_systems_that_cannot_sync_are_no_error(file: SessionFile, monkeypatch: pytest.MonkeyPatch) -> None:

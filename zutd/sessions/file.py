@@ -1,8 +1,10 @@
 """One session file: opened under a lock, appended to row by row, put on disk when it matters.
 
 A row is one ``write`` of one whole line to a file that is open for appending. When a write fails or is cut short
-(disk full), the file is cut back to its last whole row, so that the next row does not stick to a stub; when even
-that fails, the file is not used any more. Nothing here waits, except for the disk.
+(disk full), the file is cut back to its last whole row, so that the next row does not stick to a stub; when even that
+fails (disk read-only), it is tried again before the next row. When a sync fails, the system may have dropped what it
+could not write: the next sync writes those rows once more, over themselves, before it believes in them. So a disk that
+was bad for a while costs the prompts of that while, and nothing else. Nothing here waits, except for the disk.
 """
 
 import contextlib
@@ -27,7 +29,7 @@ _WAYS_OUT: Final = {
     errno.ENOSPC: "the disk is full; free some space and try again",
     errno.EDQUOT: "the disk quota is used up; free some space and try again",
     errno.EFBIG: "the file has reached the size limit of this process or file system; raise it, or start a new session",
-    errno.EROFS: "the file system is read-only; mount it for writing, or open the session read-only",
+    errno.EROFS: "the file system is read-only; mount it for writing, open the session read-only, or use --no-session",
     errno.EACCES: "permission denied; check the owner and the mode of the file and its directory",
     errno.EPERM: "permission denied; check the owner and the mode of the file and its directory",
     errno.EIO: "the disk reports an input/output error; check it before you go on",
@@ -38,6 +40,11 @@ _WAYS_OUT: Final = {
 
 _UNSYNCABLE: Final = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 """What file systems answer that cannot sync a file; they promise no more than what ``write`` has done."""
+
+
+_DELETED: Final = (
+    "the file was deleted while it was open; fork to a file to go on with what was said, or open another session"
+)
 
 
 def explain(exc: OSError) -> str:
@@ -54,6 +61,10 @@ class SessionFile:
         self._fd = fd
         self._size = os.fstat(fd).st_size
         self._broken = ""
+        self._stub = (0, "")  # at most so many bytes of a row that failed may lie behind the last one, and why
+        self._synced = self._size
+        self._fresh: list[bytes] = []  # the rows since the last sync that went well
+        self._doubtful = False  # a sync has failed since then
         self._unsynced = False
         self._new_name = False
         self._closing = threading.Lock()
@@ -138,24 +149,38 @@ class SessionFile:
         try:
             written = os.write(self._fd, data)
         except OSError as exc:
-            self._cut_back()
+            self._cut_back(len(data))
             raise SessionWriteError(str(self.path), explain(exc)) from exc
         if written != len(data):
-            self._cut_back()
+            self._cut_back(len(data))
             raise SessionWriteError(str(self.path), "only a part of the row could be written; the disk may be full")
         self._size += written
+        self._fresh.append(line)
         self._unsynced = True
 
+    def is_sound(self) -> bool:
+        """Whether the next row would go to the file that has our name now."""
+        try:
+            status = os.lstat(self.path)
+        except OSError:
+            return False
+        mine = not self._broken and os.path.samestat(status, os.fstat(self._fd))
+        return mine and self._size <= status.st_size <= self._size + self._stub[0]
+
     def _check(self) -> None:
-        """Whether the file is still what it was when we wrote to it last."""
+        """Whether the file is still what it was when we wrote to it last; a stub of ours is cut off."""
         if self.read_only:
             raise SessionWriteError(str(self.path), "it was opened read-only")
         if self._broken:
             raise SessionWriteError(str(self.path), self._broken)
         status = os.fstat(self._fd)
         if status.st_nlink == 0:
-            self._give_up("the file was deleted while it was open; open or start another session")
-        if status.st_size != self._size:
+            self._give_up(_DELETED)
+        if self._size < status.st_size <= self._size + self._stub[0]:
+            self._cut_back(self._stub[0])
+            if self._stub[0]:
+                raise SessionWriteError(str(self.path), self._stub[1])
+        elif status.st_size != self._size:
             self._give_up(
                 f"another program changed the file ({self._size} bytes were expected, there are {status.st_size}); "
                 "open the session again"
@@ -165,11 +190,13 @@ class SessionFile:
         self._broken = reason
         raise SessionWriteError(str(self.path), reason)
 
-    def _cut_back(self) -> None:
+    def _cut_back(self, longest: int) -> None:
+        """Cut off what a write of at most so many bytes has left; if that fails, it is tried before the next row."""
         try:
             os.ftruncate(self._fd, self._size)
+            self._stub = (0, "")
         except OSError as exc:
-            self._broken = f"a row was torn and could not be cut off ({explain(exc)}); open the session again"
+            self._stub = (longest, explain(exc))
 
     def end_line(self) -> None:
         """Add the LF that the last row lacks. Raises :class:`SessionWriteError`."""
@@ -186,7 +213,7 @@ class SessionFile:
             os.ftruncate(self._fd, whole)
         except OSError as exc:
             raise SessionWriteError(str(self.path), explain(exc)) from exc
-        self._size = whole
+        self._size = self._synced = whole
         self._unsynced = True
         return copy
 
@@ -196,17 +223,38 @@ class SessionFile:
             if self._fd < 0 or self.read_only or not self._unsynced:
                 return
             self._unsynced = False
+            rows = self._fresh[:]  # others may come meanwhile
             try:
-                _sync(self._fd)
-                if self._new_name:
-                    sync_directory(self.path.parent)
-                    self._new_name = False
+                self._put_on_disk(rows)
             except OSError as exc:
-                # The kernel may have dropped the rows that it could not write, and a second try would say all is well.
-                self._broken = f"rows may be lost: {explain(exc)}; open the session again"
-                raise SessionWriteError(str(self.path), self._broken) from exc
+                self._unsynced = self._doubtful = True
+                raise SessionWriteError(str(self.path), f"rows may not be on the disk yet: {explain(exc)}") from exc
+            del self._fresh[: len(rows)]
+            self._synced += sum(map(len, rows)) + len(rows)
+            self._doubtful = False
             if os.fstat(self._fd).st_nlink == 0:
-                self._give_up("the file was deleted while it was open; open or start another session")
+                self._give_up(_DELETED)
+
+    def _put_on_disk(self, rows: list[bytes]) -> None:
+        if self._doubtful:
+            self._write_again(b"".join(row + b"\n" for row in rows))
+        _sync(self._fd)
+        if self._new_name:
+            sync_directory(self.path.parent)
+            self._new_name = False
+
+    def _write_again(self, data: bytes) -> None:
+        """Write rows once more to where they are. Not by our own descriptor: whatever that writes is appended."""
+        fd = os.open(self.path, os.O_WRONLY | _OPEN)
+        try:
+            if not os.path.samestat(os.fstat(fd), os.fstat(self._fd)):
+                raise FileNotFoundError(errno.ENOENT, "another file has its name", str(self.path))
+            rest, at = memoryview(data), self._synced
+            while rest:
+                written = os.pwrite(fd, rest, at)
+                rest, at = rest[written:], at + written
+        finally:
+            os.close(fd)
 
     def close(self) -> None:
         """Close the file and let the lock go; waits for a :meth:`sync` in another thread."""
