@@ -122,18 +122,18 @@ def _compact(daemon: Daemon, command: cmd.Compact) -> c.StartedReply:
 def _set_model(daemon: Daemon, command: cmd.SetModel) -> c.ModelReply:
     runtime = daemon.runtime
     try:
-        runtime.models.switch(command.provider, command.model)
+        model, info = runtime.models.find(command.provider, command.model)
     except ModelChoiceError as exc:
         raise CommandError("not_found", str(exc)) from None
-    provider, model = runtime.models.names()
-    sessions.written(lambda: runtime.session.add_settings(provider=provider, model=model))
-    return c.ModelReply(model=model, provider=provider)
+    sessions.written(lambda: runtime.session.add_settings(provider=info.provider, model=info.id))
+    runtime.models.take(model, info)
+    return c.ModelReply(model=info.id, provider=info.provider)
 
 
 def _set_reasoning(daemon: Daemon, command: cmd.SetReasoning) -> c.ReasoningReply:
     runtime = daemon.runtime
-    runtime.models.reasoning = command.reasoning
     sessions.written(lambda: runtime.session.add_settings(reasoning=command.reasoning))
+    runtime.models.reasoning = command.reasoning
     return c.ReasoningReply(reasoning=command.reasoning)
 
 

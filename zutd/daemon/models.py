@@ -65,12 +65,15 @@ class ModelSwitch:
             env=settings.environ,
         )
 
-    def switch(self, provider: str, model: str) -> None:
-        """From the next step on another model. Raises ModelChoiceError; then nothing has changed."""
-        chosen, info = self._choose(provider or (self.info.provider if not self._settings.base_url else ""), model)
+    def find(self, provider: str, model: str) -> tuple[Model, ModelInfo]:
+        """The model of that name, to be taken or not. Raises ModelChoiceError."""
+        return self._choose(provider or (self.info.provider if not self._settings.base_url else ""), model)
+
+    def take(self, model: Model, info: ModelInfo) -> None:
+        """From the next step on this model."""
         if self._model is not None:
             self._retired.append(self._model)
-        self._model, self._info = chosen, info
+        self._model, self._info = model, info
 
     def adopt(self, provider: str, model: str, reasoning: str) -> None:
         """Go on as a branch was talked with, where the command line does not say otherwise; empty is not said.
@@ -82,7 +85,7 @@ class ModelSwitch:
         if not model or provider == SCRIPTED or self._settings.keep_model or (provider, model) == self.names():
             return
         try:
-            self.switch(provider, model)
+            self.take(*self.find(provider, model))
         except ModelChoiceError as exc:
             self._warn(f"this conversation was held with {provider}/{model}, which cannot be used now: {exc}")
 

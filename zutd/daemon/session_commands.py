@@ -128,11 +128,14 @@ def open_session(daemon: Daemon, command: cmd.OpenSession) -> c.OpenReply:
         path, branch = found.path, branch or found.branch
     else:
         path = Path(runtime.settings.cwd, command.path)
-    if runtime.session.path is not None and path.resolve() == runtime.session.path.resolve():
+    ours = runtime.session.path is not None and path.resolve() == runtime.session.path.resolve()
+    if ours and runtime.session.is_sound():
         if branch:
             written(lambda: runtime.session.switch(branch))
         session = runtime.session
     else:
+        if ours:
+            runtime.session.close()  # the file that has its name now may be the one that it has locked
         session = written(lambda: Session.open(runtime.store, path, branch, read_only=command.read_only))
         runtime.replace_session(session)
     _now_on(daemon, SessionOpened, session.info, "session_opened")

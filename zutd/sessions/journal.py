@@ -24,6 +24,10 @@ class Journal:
         """Whether the file was opened only to be read."""
         return self._file is not None and self._file.read_only
 
+    def is_sound(self) -> bool:
+        """Whether what is written goes where it should: the file was not deleted, replaced or changed by others."""
+        return not self._closed and (self._file is None or self._file.is_sound())
+
     def write(self, line: bytes, *, lasting: bool) -> None:
         """Put a row on record. Rows that are not ``lasting`` do not bring a file into being: they wait for one.
 

@@ -16,6 +16,7 @@ from zutd.frames.rows import (
     BranchRow,
     CompactionRow,
     Header,
+    HeadRow,
     MessageRow,
     Row,
     SettingsRow,
@@ -132,6 +133,10 @@ class Session:
         """Whether it was opened only to be read."""
         return self._journal.read_only
 
+    def is_sound(self) -> bool:
+        """Whether the file is still what was opened: not deleted, replaced or changed by others since."""
+        return self._journal.is_sound()
+
     @property
     def info(self) -> SessionInfo:
         """The active branch, as the wires name it."""
@@ -156,15 +161,20 @@ class Session:
     def _place(self) -> dict[str, Any]:
         return {"n": self._next, "parent": self._tree.tip(), "time": _now()}
 
-    def _write(self, row: Row | dict[str, Any], *, lasting: bool = False) -> int:
-        """Put a row on record, then into the tree; gives its number. Raises :class:`SessionWriteError`."""
-        line = encode(row) if isinstance(row, dict) else encode_frame(row)
+    def _write(self, *rows: Row | dict[str, Any], lasting: bool = False) -> int:
+        """Put rows on record, all or none, then into the tree; the last one's number.
+
+        Raises :class:`SessionWriteError`.
+        """
+        lines = [encode(row) if isinstance(row, dict) else encode_frame(row) for row in rows]
         try:
-            entry = read_entry(line)  # before it is written: a row that cannot be read back would break the file
+            entries = [read_entry(line) for line in lines]  # what cannot be read back would break the file
         except RowError as exc:
             raise SessionWriteError(str(self.path or "in memory"), f"a row cannot be written as JSON: {exc}") from None
-        self._journal.write(line, lasting=lasting)
-        return self._tree.place(entry, line)
+        self._journal.write(b"\n".join(lines), lasting=lasting)
+        for entry, line in zip(entries, lines, strict=True):
+            self._tree.place(entry, line)
+        return len(self._tree)
 
     def add_message(self, message: Message) -> int:
         """Append a message; gives its row. A tool message behind another one continues it.
@@ -253,8 +263,22 @@ class Session:
             parent_id=self._tree.branch_of(row),
             title=_one_line(title),
         )
-        self._write(branch)
-        return self._activate(branch.id)
+        return self._begin(branch)
+
+    def _begin(self, branch: BranchRow, *first: Row) -> SessionInfo:
+        """Write a branch with its first rows, and make it the active one: all of it, or nothing."""
+        last = first[-1].n if first else branch.n
+        head = HeadRow(
+            n=last + 1,
+            parent=last,
+            time=_now(),
+            branch=branch.id,
+            messages=branch.fork_point,
+            branches=self._tree.branch_count + 1,
+            title=branch.title or self._tree.title(branch.parent or 0),
+        )
+        self._write(branch, *first, head)
+        return self.info
 
     def fork_to_file(self, at: str | int | None = None, title: str = "") -> Path:
         """Copy the path of a row into a session file of its own; gives its path. This session stays as it is.
@@ -281,18 +305,17 @@ class Session:
         """A new branch without messages; the title and the chosen model stay. Raises :class:`SessionWriteError`."""
         choice = self.settings()
         root = BranchRow(n=self._next, parent=None, time=_now(), id=str(uuid4()), fork_point=0, title=self.title)
-        self._write(root)
-        if choice != Choice():
-            settings = SettingsRow(
-                n=self._next,
-                parent=root.n,
-                time=_now(),
-                provider=choice.provider,
-                model=choice.model,
-                reasoning=choice.reasoning,
-            )
-            self._write(settings)
-        return self._activate(root.id)
+        if choice == Choice():
+            return self._begin(root)
+        settings = SettingsRow(
+            n=root.n + 1,
+            parent=root.n,
+            time=_now(),
+            provider=choice.provider,
+            model=choice.model,
+            reasoning=choice.reasoning,
+        )
+        return self._begin(root, settings)
 
     def show(self, branch: str) -> SessionInfo:
         """Make another branch the active one in memory only: for sessions that are only read."""
