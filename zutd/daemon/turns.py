@@ -260,15 +260,17 @@ class Turns:
         return "schema"
 
     async def _end_job(self, job: Job, outcome: Outcome) -> None:
-        meter = job.runner.meter
+        meter, turn_id = job.runner.meter, job.prompt.prompt_id
         try:
             if meter.turn != NO_USAGE:
                 self._stage.journal.add_usage(meter.turn, meter.session)
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
                 await self._stage.journal.sync()
         except JournalError as exc:
+            if outcome != "error":  # else the disk's trouble, or something worse, has been told of
+                self._hub.emit(ErrorEvent(message=str(exc), code="internal"), turn_id)
+            outcome = "error" if outcome == "ok" else outcome
             self._log.warning("the end of a turn was not written", problem=str(exc))
-        turn_id = job.prompt.prompt_id
         for joined in job.joined:
             self._finish(joined.prompt_id, outcome, turn_id, NO_USAGE, meter.session)
         output = job.runner.output if outcome == "ok" else ABSENT
