@@ -44,6 +44,8 @@ class Diagnosis:
     def open_log(self, path: str) -> ExtensionLog:
         """Open the log file; what is noted from now on goes into it. Raises OSError."""
         self._log = ExtensionLog(path)
+        if self._log.missing:
+            self.warn(f"it has no log: {path}: {self._log.missing}")
         return self._log
 
     def close_log(self) -> None:

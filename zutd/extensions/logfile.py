@@ -9,22 +9,35 @@ from typing import Final
 LIMIT: Final = 4 * 1024 * 1024
 """Bytes before the file is moved to ``NAME.log.1`` and begun anew, so that both hold at most twice this."""
 
+NO_ROOM: Final = frozenset({errno.EROFS, errno.ENOSPC, errno.EDQUOT})
+"""A disk that takes nothing is no reason to do without the extension, which may be a guard."""
+
 LAST_LINES: Final = 20
 _LONGEST: Final = 500
 
 
 class ExtensionLog:
-    """An append-only file of mode 0600 that rotates at :data:`LIMIT`; remembers its last lines."""
+    """An append-only file of mode 0600 that rotates at :data:`LIMIT`; remembers its last lines.
+
+    ``missing`` says why there is no file, on a disk that takes nothing; empty when there is one.
+    """
 
     def __init__(self, path: str) -> None:
         """Open it. Raises OSError; a symbolic link in its place is refused."""
         self.path = path
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        self.missing = ""
         self._fd = -1
         self._size = 0
         self._tail: deque[str] = deque(maxlen=LAST_LINES)
         self._unfinished = b""
-        self._open()
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            self._open()
+        except OSError as exc:
+            if exc.errno not in NO_ROOM:
+                raise
+            self.close()
+            self.missing = exc.strerror or str(exc)
 
     def _open(self) -> None:
         # Not waiting matters only where a FIFO lies in the file's place: opening it is then an error.
