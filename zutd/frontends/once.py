@@ -13,7 +13,7 @@ from zutd.daemon.start import USAGE
 from zutd.frames.client import NO_USAGE_VIEW
 from zutd.frames.commands import Prompt
 from zutd.frames.define import ABSENT
-from zutd.frames.events import DoneEvent
+from zutd.frames.events import DoneEvent, ErrorEvent
 from zutd.wire.codec import unstructure
 from zutd.wire.link import LinkClosedError, Writer
 from zutd.wire.stdio import Stdio
@@ -52,7 +52,8 @@ class OnceFrontend:
                 )
                 self._prompt_id = runtime.turns.accept(wanted).prompt_id
             except CommandError as exc:
-                self.failed(exc.message)
+                for event in refused(exc.message, "internal"):
+                    runtime.hub.emit(event)
                 server.stop(USAGE if exc.kind == "invalid_params" else 1, abort=True)
             else:
                 await self._done.wait()
@@ -124,6 +125,9 @@ class OnceFrontend:
         """Deal with an event."""
         raise NotImplementedError
 
-    def failed(self, message: str) -> None:
-        """The prompt was not even accepted."""
-        raise NotImplementedError
+
+def refused(message: str, code: str) -> tuple[ErrorEvent, DoneEvent]:
+    """What is told of a prompt that was not even accepted: it ends as every prompt does."""
+    nothing = NO_USAGE_VIEW
+    done = DoneEvent(prompt_id="", outcome="error", usage=nothing, turn_usage=nothing, session_usage=nothing)
+    return ErrorEvent(message=message, code=code), done

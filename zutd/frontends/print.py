@@ -99,10 +99,6 @@ class PrintFrontend(OnceFrontend):
         if self._final:
             self.put(self._final + "\n")
 
-    def failed(self, message: str) -> None:
-        """The prompt was not even accepted."""
-        self.note(message)
-
 
 class StreamFrontend(PrintFrontend):
     """The text as it comes, a newline between two answers; tools on stderr."""
