@@ -188,6 +188,14 @@ class Daemon:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(PATIENCE)
 
+    def kill_and_read(self) -> None:
+        """``kill -9``, then take everything that had been written."""
+        self.kill()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+        while (frame := self._inbox.get(timeout=PATIENCE)) is not None:
+            self.frames.append(frame)
+
     def __enter__(self) -> Self:
         return self
 

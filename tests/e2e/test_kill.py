@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import PATIENCE, PYTHON_HEAD, Daemon, write_extension
+from tests.e2e.harness import PYTHON_HEAD, Daemon, write_extension
 from tests.e2e.talking import of, rows, said, scripted, wait_until
 from tests.extensions.programs import running_with
 
@@ -83,17 +83,6 @@ class Victim(Daemon):
                 return
             assert frame is not None, self.tail()
             self.frames.append(frame)
-
-    def kill_and_read(self) -> None:
-        """``kill -9``, then take everything that had been written."""
-        self.kill()
-        for thread in self._threads:
-            thread.join(PATIENCE)
-        try:
-            while (frame := self._inbox.get_nowait()) is not None:
-                self.frames.append(frame)
-        except queue.Empty:
-            raise AssertionError("stdout did not end") from None
 
 
 def instance_of(home: Path) -> bytes:

@@ -25,12 +25,14 @@ message contains that text. When the script is used up, the answer is "ok". Keys
 ``write``             bytes a chunk and a send; without it each event is a chunk and all are sent at once
 ``newline``           the line end of the event stream
 ``linger``            keeps the connection open after the last byte, without an end
+``hold``              waits for ``release()`` after so many events; 0 holds the whole answer back
 ====================  ==================================================================================
 """
 
 import argparse
 import contextlib
 import json
+import select
 import socket
 import subprocess
 import sys
@@ -71,6 +73,8 @@ class ModelServer:
         self._open: set[socket.socket] = set()
         self._listener: socket.socket | None = None
         self._built: dict[tuple[int, str], bytes] = {}
+        self._let_go: socket.socket | None = None
+        self._held: socket.socket | None = None
 
     @property
     def url(self) -> str:
@@ -80,6 +84,7 @@ class ModelServer:
 
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", self._port), backlog=128)
+        self._let_go, self._held = socket.socketpair()
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
         return self
 
@@ -89,6 +94,14 @@ class ModelServer:
         with self._changed:
             for connection in list(self._open):
                 _close(connection)
+            for end in (self._let_go, self._held):
+                assert end is not None
+                _close(end)
+
+    def release(self) -> None:
+        """Let one answer go on that is held, or the next that will be."""
+        assert self._let_go is not None
+        self._let_go.sendall(b".")
 
     def wait_closed(self, count: int = 1, seconds: float = 5.0) -> bool:
         """Wait until clients have closed ``count`` connections while they were being answered."""
@@ -166,6 +179,8 @@ class ModelServer:
         if reply.get("hang"):
             _wait_for_close(connection)
         _pause(connection, reply.get("delay", 0))
+        if reply.get("hold") == 0:
+            self._wait_for_release(connection)
         if "raw" in reply:
             connection.sendall(reply["raw"].encode("utf-8", "surrogateescape"))
             return False
@@ -176,8 +191,12 @@ class ModelServer:
         if "cut" in reply:
             connection.sendall(_chunk(b"".join(events)[: reply["cut"]]))
             return False
-        if reply.get("gap") or "write" in reply:
-            for piece in events if "write" not in reply else _pieces(b"".join(events), reply["write"]):
+        if _in_pieces(reply):
+            for number, piece in enumerate(
+                events if "write" not in reply else _pieces(b"".join(events), reply["write"])
+            ):
+                if number and number == reply.get("hold"):
+                    self._wait_for_release(connection)
                 connection.sendall(_chunk(piece))
                 _pause(connection, reply.get("gap", 0))
         else:
@@ -187,8 +206,14 @@ class ModelServer:
         connection.sendall(b"0\r\n\r\n")
         return True
 
+    def _wait_for_release(self, connection: socket.socket) -> None:
+        assert self._held is not None
+        ready, _, _ = select.select([connection, self._held], [], [])
+        if self._held not in ready or not self._held.recv(1):
+            raise ConnectionResetError
+
     def _events(self, reply: Json, path: str) -> list[bytes]:
-        if (id(reply), path) in self._built and not (reply.get("gap") or "write" in reply):
+        if (id(reply), path) in self._built and not _in_pieces(reply):
             return []
         wire = messages_events if path.endswith("/messages") else chat_events
         events = [_framed(event, reply.get("newline", "\n")) for event in reply.get("events") or wire(reply)]
@@ -277,6 +302,10 @@ def _chat_usage(usage: Json) -> Json:
 
 def _chat_chunk(choices: list[Json]) -> Json:
     return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "fake", "choices": choices}
+
+
+def _in_pieces(reply: Json) -> bool:
+    return bool(reply.get("gap") or reply.get("hold") or "write" in reply)
 
 
 def _said(reply: Json, key: str) -> list[str]:
