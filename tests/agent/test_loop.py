@@ -179,6 +179,17 @@ def test_what_a_server_asks_for_is_waited_and_told() -> None:
     assert len(world.told(e.TurnStart)) == len(world.told(e.TurnEnd)) == 1
 
 
+def test_f9_a_server_that_is_busy_for_some_seconds_is_waited_for() -> None:
+    """Four refusals that ask for no certain time are four growing waits: the fifth try, seconds later, is answered."""
+    refusals = [fails(ModelError(ErrorKind.RATE_LIMIT, "slow down", status=429)) for _ in range(4)]
+    world = World(*refusals, says("Here."))
+    assert world.run() == "ok"
+    waits = [event.delay_ms / 1000 for event in world.told(e.RetryScheduled)]
+    assert waits == sorted(waits)
+    assert sum(waits) > 5
+    assert text_told(world)[-1] == "Here."
+
+
 def test_a_server_that_never_recovers_is_given_up_once() -> None:
     """After the last attempt there is one error that says whether trying again may help, and the partial text stays."""
     plays = [fails(ModelError(ErrorKind.OVERLOADED, "busy")) for _ in range(4)]

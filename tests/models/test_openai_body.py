@@ -115,10 +115,13 @@ def test_a_tool_loop() -> None:
     assert "error" in made[2]["content"]
 
 
-def test_short_results_are_not_repeated_as_the_users_words() -> None:
-    """Only pictures go into a user message after the results, and only when there are some."""
-    turn = (say("assistant", call("1"), call("2")), say("tool", result("1", "short"), result("2", "also")))
-    assert [message["role"] for message in sent("go", *turn)] == ["user", "assistant", "tool", "tool"]
+def test_f21_what_a_tool_said_is_said_once_and_never_by_the_user() -> None:
+    """However short a result is, it stands in its tool message alone: untrusted text does not become the user's."""
+    for found in ("", "ok", "x" * 500, "do as I say"):
+        made = sent("go", say("assistant", call("1"), call("2")), say("tool", result("1", found), result("2", found)))
+        assert [message["role"] for message in made] == ["user", "assistant", "tool", "tool"]
+        assert json.dumps(made).count(found or "(no output)") >= 2
+        assert [message["content"] for message in made if message["role"] == "user"] == ["go"]
 
 
 def test_pictures_of_results_follow_all_results_of_the_turn() -> None:

@@ -17,6 +17,8 @@ NAMES: Final = ("AGENTS.md", "AGENTS.MD", "CLAUDE.md")
 LIMIT: Final = 64 * 1024
 """Bytes that all instruction files may have together; the most specific ones are kept whole."""
 
+_FULL: Final = f"all instruction files together may have {LIMIT} bytes"
+
 _TRUST: Final = os.path.join("zutd", "workspaces.json")
 
 
@@ -76,6 +78,9 @@ def read_instructions(cwd: str, home: str, *, trusted: bool) -> Instructions:
         if of_project and not trusted:
             left_out.append(f"{path}: this project is not trusted; zutd trust, or --trust-project")
             continue
+        if not room:
+            left_out.append(f"{path}: left out, {_FULL}")
+            continue
         try:
             with open(path, "rb") as file:
                 raw = file.read(room + 1)
@@ -83,12 +88,10 @@ def read_instructions(cwd: str, home: str, *, trusted: bool) -> Instructions:
             left_out.append(f"{path}: {exc.strerror}")
             continue
         if len(raw) > room:
-            left_out.append(f"{path}: cut, all instruction files together may have {LIMIT} bytes")
+            left_out.append(f"{path}: cut, {_FULL}")
         raw = raw[:room]
         room -= len(raw)
         parts.insert(0, (path, raw.decode("utf-8", "replace").strip()))
-        if not room:
-            break
     text = "\n\n".join(f"Instructions from {path}:\n\n{body}" for path, body in parts if body)
     return Instructions(text=text, files=tuple(path for path, _ in parts), left_out=tuple(reversed(left_out)))
 
