@@ -31,12 +31,13 @@ def run_trust(words: list[str]) -> int:
             print(path)
         return 0
     directory = repository_root(os.path.realpath(names[0] if names else os.getcwd()))
-    if not os.path.isdir(directory):
+    removing = "--remove" in options
+    if not os.path.isdir(directory) and not removing:
         raise UsageError(f"trust: {directory} is not a directory")
     try:
-        trust_workspace(directory, home, trusted="--remove" not in options)
+        trust_workspace(directory, home, trusted=not removing)
     except OSError as exc:
         print(f"zutd: cannot record it: {exc}", file=sys.stderr)
         return 1
-    print(f"{directory} is {'no longer ' if '--remove' in options else ''}trusted")
+    print(f"{directory} is {'no longer ' if removing else ''}trusted")
     return 0

@@ -109,9 +109,12 @@ def trusted_workspaces(home: str) -> tuple[str, ...]:
     """The directories that the user trusts."""
     try:
         with open(os.path.join(home, _TRUST), encoding="utf-8") as file:
-            value = json.load(file)
+            return _paths(json.load(file))
     except (OSError, ValueError):
         return ()
+
+
+def _paths(value: object) -> tuple[str, ...]:
     entries = value.get("trusted") if isinstance(value, dict) else None
     return tuple(path for path in entries if isinstance(path, str)) if isinstance(entries, list) else ()
 
@@ -124,12 +127,10 @@ def is_trusted(cwd: str, home: str) -> bool:
 
 def trust_workspace(directory: str, home: str, *, trusted: bool = True) -> None:
     """Record, or take back, the user's trust. Raises OSError when it cannot be written."""
-    known = [path for path in trusted_workspaces(home) if path != directory]
-    if trusted:
-        known.append(directory)
-    path = os.path.join(home, _TRUST)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump({"trusted": sorted(known)}, file, indent=2)
-    os.replace(temporary, path)
+    from zutd.extensions.record import amend
+
+    def change(value: object) -> dict[str, list[str]]:
+        others = {path for path in _paths(value) if path != directory}
+        return {"trusted": sorted({*others, directory} if trusted else others)}
+
+    amend(os.path.join(home, _TRUST), change)

@@ -41,9 +41,12 @@ def trusted(home: str) -> dict[str, str]:
     """Directory -> digest of every consent given; unreadable files hold none."""
     try:
         with open(os.path.join(home, _FILE), encoding="utf-8") as file:
-            value = json.load(file)
+            return _consents(json.load(file))
     except (OSError, ValueError):
         return {}
+
+
+def _consents(value: object) -> dict[str, str]:
     entries = value.get("extensions") if isinstance(value, dict) else None
     return {k: v for k, v in entries.items() if isinstance(v, str)} if isinstance(entries, dict) else {}
 
@@ -55,11 +58,7 @@ def is_trusted(found: Found, consents: dict[str, str]) -> bool:
 
 def trust(found: Found, home: str) -> None:
     """Record consent for ``found`` as it is now. Raises OSError when the file cannot be written."""
-    consents = trusted(home)
-    consents[found.directory] = digest(found)
-    path = os.path.join(home, _FILE)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump({"extensions": consents}, file, indent=2)
-    os.replace(temporary, path)
+    from zutd.extensions.record import amend
+
+    consent = {found.directory: digest(found)}
+    amend(os.path.join(home, _FILE), lambda value: {"extensions": {**_consents(value), **consent}})
