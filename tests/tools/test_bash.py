@@ -18,7 +18,7 @@ from zutd.processes.group import group_alive
 from zutd.processes.guardian import MARKER, Guardian
 from zutd.tools.base import ToolOutput
 from zutd.tools.bash import PROGRESS_BURST, BashTool, Progress, find_shell
-from zutd.tools.spill import SPILL_BYTES, Spill
+from zutd.tools.spill import SPILL_BYTES, Kept, Spill
 from zutd.tools.text import MAX_BYTES, MAX_LINES
 
 
@@ -343,6 +343,17 @@ def test_a_spill_file_that_cannot_grow_says_where_it_ends(tmp_path: Path) -> Non
         spill.close()
     assert Path(spill.path).read_bytes() == b"x" * 8 + b"yy"
     assert "the file ends early: File too large" in spill.where
+
+
+def test_spill_files_do_not_pile_up(tmp_path: Path) -> None:
+    """A daemon that runs for weeks keeps the newest files, by number and by size; the one just named is there."""
+    for kept, left in ((Kept(files=3), 3), (Kept(bytes=200_000), 2)):
+        directory = tmp_path / str(left)
+        directory.mkdir()
+        tool = BashTool(spill_directory=str(directory), kept=kept)
+        paths = [Path(run(tool, tmp_path, "seq 1 15000").details["full_output_path"]) for _ in range(5)]
+        assert [path.exists() for path in paths] == [False] * (5 - left) + [True] * left
+        assert len(list(directory.iterdir())) == left
 
 
 def test_a_command_that_cannot_start_is_a_readable_error(bash: BashTool, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from zutd.tools.arguments import check_arguments
 from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
 from zutd.tools.child import Ending, Order, Remainder, run_child
 from zutd.tools.files import readable
-from zutd.tools.spill import Spill
+from zutd.tools.spill import Kept, Spill
 from zutd.tools.text import MAX_BYTES, MAX_LINES, HeadTail, counted
 
 DEFAULT_MAX_TIMEOUT: Final = 600
@@ -52,6 +52,7 @@ class BashTool:
     shell: str = attrs.field(factory=find_shell)
     watcher: Watcher | None = None
     spill_directory: str | None = None
+    kept: Kept = attrs.field(factory=Kept)
     name: ClassVar[str] = "bash"
     side_effects: ClassVar[bool] = True
     extension: ClassVar[str] = ""
@@ -103,7 +104,7 @@ class BashTool:
         except (OSError, ValueError) as error:
             raise _not_started(error, self.shell, args["command"], context.cwd) from None
         finally:
-            output.close()
+            output.close(self.kept)
         return _result(output, ending, args["timeout"], round((trio.current_time() - started) * 1000))
 
 
@@ -126,9 +127,10 @@ class _Output:
         self.kept.feed(data)
         return True
 
-    def close(self) -> None:
-        if self.spill is not None:
+    def close(self, kept: Kept) -> None:
+        if self.spill is not None and self.spill.path:
             self.spill.close()
+            kept.add(self.spill)
 
 
 class Progress:

@@ -1,10 +1,16 @@
-"""A private file for output that is too long for a result."""
+"""Private files for output that is too long for a result."""
 
+import contextlib
 import os
+from collections import deque
 from typing import Final
 
 SPILL_BYTES: Final = 64 * 1024 * 1024
 """What one file may hold; what comes after that is not kept."""
+
+KEPT_BYTES: Final = 8 * SPILL_BYTES
+KEPT_FILES: Final = 1000
+"""What one daemon keeps: it may run for weeks, and nobody else clears up after it."""
 
 
 class Spill:
@@ -55,3 +61,23 @@ class Spill:
         """What a result says about it."""
         place = f"; full output: {self.path}" if self.path else ""
         return place + (f" ({self.problem})" if self.problem else "")
+
+
+class Kept:
+    """The files of one daemon: the newest stay, within both bounds; older ones are removed."""
+
+    def __init__(self, bytes: int = KEPT_BYTES, files: int = KEPT_FILES) -> None:
+        self._bytes = bytes
+        self._files = files
+        self._sizes: deque[tuple[str, int]] = deque()
+        self._total = 0
+
+    def add(self, spill: Spill) -> None:
+        """Another file is finished."""
+        self._sizes.append((spill.path, spill.size))
+        self._total += spill.size
+        while self._total > self._bytes or len(self._sizes) > self._files:
+            path, size = self._sizes.popleft()
+            self._total -= size
+            with contextlib.suppress(OSError):
+                os.unlink(path)
