@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from zutd.models.credentials import find_key
+from zutd.models.credentials import find_key, problem_of
 from zutd.models.providers import PROVIDERS, Provider
 
 GOOGLE = PROVIDERS["google"]
@@ -62,3 +62,21 @@ def test_a_file_without_the_key_is_no_key(tmp_path: Path, document: Any) -> None
     """Nor is one that cannot be read."""
     assert find_key(ANTHROPIC, env={}, auth_file=auth(tmp_path, document)) is None
     assert find_key(ANTHROPIC, env={}, auth_file=tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize("document", ["", "{", "[]", '{"anthropic": {"api_key": "k"},}', "\ud83d"])
+def test_what_is_wrong_with_a_file_is_known(tmp_path: Path, document: str) -> None:
+    """Whoever put a key into a file and forgot a comma is not told that there is no key, but why it does not count."""
+    path = tmp_path / "auth.json"
+    path.write_text(document, errors="surrogatepass")
+    assert str(path) in problem_of(path)
+    assert find_key(ANTHROPIC, env={}, auth_file=path) is None
+    assert "Is a directory" in problem_of(tmp_path)
+    assert problem_of(tmp_path / "missing") == problem_of(None) == ""
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    """Editors that write one are forgiven here as everywhere."""
+    path = tmp_path / "auth.json"
+    path.write_text('\ufeff{"anthropic": {"api_key": "k"}}')
+    assert find_key(ANTHROPIC, env={}, auth_file=path) == "k"

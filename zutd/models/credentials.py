@@ -4,6 +4,7 @@
 ``{"additional_api_key_creds": {"name": {"api_key": ...}}}``. It is read, never written.
 """
 
+import codecs
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def find_key(
 
 
 def _stored(name: str, auth_file: Path | None) -> str | None:
-    document = _read(auth_file)
+    document, _ = _read(auth_file)
     more = document.get("additional_api_key_creds")
     for entries in (document, more if isinstance(more, dict) else {}):
         for key, entry in entries.items():
@@ -36,9 +37,19 @@ def _stored(name: str, auth_file: Path | None) -> str | None:
     return None
 
 
-def _read(auth_file: Path | None) -> dict[str, Any]:
+def problem_of(auth_file: Path | None) -> str:
+    """Why a file that is there counts as none; empty if it does not."""
+    return _read(auth_file)[1]
+
+
+def _read(auth_file: Path | None) -> tuple[dict[str, Any], str]:
+    """What the file holds, and what is wrong with it."""
+    if auth_file is None:
+        return {}, ""
     try:
-        document = msgspec.json.decode(auth_file.read_bytes()) if auth_file is not None else {}
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        document = msgspec.json.decode(auth_file.read_bytes().removeprefix(codecs.BOM_UTF8))
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        return {}, f"{auth_file} cannot be read: {exc.strerror if isinstance(exc, OSError) else exc}"
+    return (document, "") if isinstance(document, dict) else ({}, f"{auth_file} does not hold a JSON object")

@@ -92,7 +92,9 @@ def _key(row: Provider, wish: Wish, env: Mapping[str, str], zut_home: Path | Non
     key = credentials.find_key(row, explicit=wish.api_key, env=env, auth_file=auth_file)
     if key is None and row.needs_key and not wish.base_url:
         variables = " or ".join(row.keys)
-        raise ModelChoiceError(f"{row.name} needs an API key: set {variables}, or put one into auth.json")
+        problem = credentials.problem_of(auth_file)
+        hint = f" ({problem})" if problem else ""
+        raise ModelChoiceError(f"{row.name} needs an API key: set {variables}, or put one into auth.json{hint}")
     return key
 
 
