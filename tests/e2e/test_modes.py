@@ -249,6 +249,23 @@ def test_signals_end_a_run_in_order(tmp_path: Path, number: signal.Signals, code
     assert '"role":"tool"' in path.read_text()
 
 
+def test_a_signal_that_is_sent_twice_at_once_is_one(tmp_path: Path) -> None:
+    """``timeout`` signals the process and its group: the end is still in good order, with statistics."""
+    with subprocess.Popen(
+        [*ZUTD, "-p", "go", "--stats", "stats.json"],
+        env=environment(tmp_path, **scripted(tmp_path, calls(bash(f"echo > '{tmp_path}/runs'; sleep 300", 400)))),
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        os.mkfifo(tmp_path / "runs")
+        (tmp_path / "runs").read_text()
+        for _ in range(3):
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 143
+    assert json.loads((tmp_path / "stats.json").read_text())["outcome"] == "aborted"
+
+
 @pytest.mark.parametrize("mode", ["print", "stream", "json"])
 def test_a_closed_stdout_is_exit_141(tmp_path: Path, mode: str) -> None:
     """``| head`` ends it without a word, in any mode."""

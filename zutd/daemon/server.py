@@ -35,6 +35,9 @@ DRAIN_LIMIT: Final = 1.0
 SIGNAL_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 BROKEN_STDOUT: Final = 141
 
+ECHO: Final = 0.5
+"""Seconds in which the same signal once more is an echo of the first."""
+
 FIRST_WORD: Final = 4
 """Turns of the scheduler in which a frontend that has already spoken is heard, before the rest is loaded."""
 
@@ -47,6 +50,24 @@ def _settle_memory() -> None:
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 50)
+
+
+class Signals:
+    """The signals that asked for the end; a second one says that it should not wait for good order.
+
+    ``timeout`` sends its signal twice at once, to the process and to its group: that is one request.
+    """
+
+    def __init__(self) -> None:
+        self.impatient = False
+        self._first: tuple[int, float] | None = None
+
+    def note(self, number: int, now: float) -> None:
+        """One has come, at that trio time."""
+        if self._first is None:
+            self._first = (number, now)
+        elif number != self._first[0] or now - self._first[1] > ECHO:
+            self.impatient = True
 
 
 class Frontend(Protocol):
@@ -81,7 +102,7 @@ class Server:
         self._stop = trio.Event()
         self._abort = trio.Event()
         self._exit_code = 0
-        self._signals = 0
+        self._signals = Signals()
 
     @classmethod
     def make(cls, settings: Settings, log: Log) -> Self:
@@ -200,7 +221,7 @@ class Server:
 
     async def _end_stragglers(self) -> None:
         """Whatever left its process group, or was left running in the background by a tool, ends with the daemon."""
-        await self.runtime.end_stragglers(0 if self._signals > 1 else STRAGGLER_GRACE)
+        await self.runtime.end_stragglers(0 if self._signals.impatient else STRAGGLER_GRACE)
 
     async def _abort_when_asked(self) -> None:
         await self._abort.wait()
@@ -216,8 +237,8 @@ class Server:
                 if number == signal.SIGHUP and frontend.lasting:
                     nursery.start_soon(self._reload)
                     continue
-                self._signals += 1
-                if self._signals > 1:
+                self._signals.note(number, trio.current_time())
+                if self._signals.impatient:
                     nursery.cancel_scope.cancel()
                 self.stop(SIGNAL_CODES[signal.Signals(number)], abort=True)
 
