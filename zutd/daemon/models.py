@@ -6,7 +6,6 @@ from pathlib import Path
 from zutd.agent.ports import Choice
 from zutd.models.base import Model, ModelInfo
 from zutd.models.catalog import Catalog, UnknownProviderError
-from zutd.models.providers import PROVIDERS
 from zutd.models.select import SCRIPTED, ModelChoiceError
 from zutd.settings import Settings
 
@@ -22,6 +21,7 @@ class ModelSwitch:
         self._model: Model | None = None
         self._info: ModelInfo | None = None
         self._retired: list[Model] = []
+        self._told: set[str] = set()
         self.reasoning = settings.reasoning
 
     def names(self) -> tuple[str, str]:
@@ -51,19 +51,31 @@ class ModelSwitch:
         from zutd.models.select import Wish, choose
 
         settings = self._settings
-        return choose(
-            Wish(
-                provider=provider,
-                model=model,
-                base_url=settings.base_url,
-                api_key=settings.api_key,
-                wire=settings.wire,
-                insecure=settings.insecure,
-                idle=settings.idle_timeout,
-            ),
-            zut_home=Path(settings.home),
-            env=settings.environ,
+        wish = Wish(
+            provider=provider,
+            model=model,
+            base_url=settings.base_url,
+            api_key=settings.api_key,
+            wire=settings.wire,
+            insecure=settings.insecure,
+            idle=settings.idle_timeout,
         )
+        catalog = self._catalog()
+        try:
+            return choose(wish, zut_home=Path(settings.home), env=settings.environ, catalog=catalog)
+        finally:
+            self._tell(catalog)
+
+    def _catalog(self) -> Catalog:
+        """The models there are now: a user may add one while we run."""
+        return Catalog(Path(self._settings.home) / "models.json")
+
+    def _tell(self, catalog: Catalog) -> None:
+        """Say once what of the user's file does not count: else a mistake there looks like one elsewhere."""
+        for text in catalog.warnings:
+            if text not in self._told:
+                self._told.add(text)
+                self._warn(text)
 
     def find(self, provider: str, model: str) -> tuple[Model, ModelInfo]:
         """The model of that name, to be taken or not. Raises ModelChoiceError."""
@@ -91,7 +103,7 @@ class ModelSwitch:
 
     def listed(self, provider: str) -> tuple[ModelInfo, ...]:
         """The models known for a provider; the current one is always among its own."""
-        catalog = Catalog(Path(self._settings.home) / "models.json")
+        catalog = self._catalog()
         name = provider or self.info.provider
         if name == self.info.provider and (name in ("scripted", "custom") or self._settings.base_url):
             return (self.info,)
@@ -103,8 +115,11 @@ class ModelSwitch:
             await model.aclose()
 
 
-def every_model(provider: str, home: str) -> tuple[ModelInfo, ...]:
-    """The known models of a provider, or of all. Raises UnknownProviderError."""
+def every_model(provider: str, home: str) -> tuple[tuple[ModelInfo, ...], list[str]]:
+    """The known models of a provider, or of all, and what of the user's file does not count.
+
+    Raises UnknownProviderError.
+    """
     catalog = Catalog(Path(home) / "models.json")
-    names = (catalog.provider(provider).name,) if provider else tuple(PROVIDERS)
-    return tuple(catalog.entry(name, model).info for name in names for model in catalog.models(name))
+    names = (catalog.provider(provider).name,) if provider else catalog.providers()
+    return tuple(catalog.entry(name, model).info for name in names for model in catalog.models(name)), catalog.warnings

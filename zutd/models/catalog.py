@@ -4,6 +4,7 @@ Nothing is read before it is asked for. The user's entries come first; a wrong o
 out, for one typing error must not take all models away.
 """
 
+import codecs
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -78,13 +79,17 @@ class Catalog:
         own = [model for name, model in self._own()[1] if name == provider]
         return own + [model for model in self._shipped().get(provider, {}) if model not in own]
 
+    def providers(self) -> list[str]:
+        """List all providers, the user's first."""
+        return list(dict.fromkeys([*self._own()[0], *PROVIDERS]))
+
     def who_has(self, model: str) -> list[str]:
         """List the providers that have a model of exactly this name, the user's first."""
-        return [name for name in dict.fromkeys([*self._own()[0], *PROVIDERS]) if model in self.models(name)]
+        return [name for name in self.providers() if model in self.models(name)]
 
     def suggest(self, model: str) -> str:
         """Give names like this one of all providers, as the end of a sentence."""
-        names = [name for provider in dict.fromkeys([*self._own()[0], *PROVIDERS]) for name in self.models(provider)]
+        names = [name for provider in self.providers() for name in self.models(provider)]
         return _suggest(model, names)
 
     def _shipped(self) -> Mapping[str, Mapping[str, Any]]:
@@ -156,7 +161,8 @@ class _UserFile:
     def read(self, path: Path | None) -> tuple[dict[str, Provider], dict[tuple[str, str], Entry]]:
         """Give the providers and models of the file; none if there is no file."""
         try:
-            document = msgspec.json.decode(path.read_bytes()) if path is not None and path.exists() else {}
+            data = path.read_bytes() if path is not None and path.exists() else b"{}"
+            document = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
             self._warnings.append(f"{path} is not used: {exc}")
             document = {}
