@@ -22,10 +22,15 @@ from zutd.agent.approval import PREVIEW, Memory, digest, key_of, preview, read_m
         ("cat a > b", "bash:cat a > b"),
         ("PATH=/tmp ls", "bash:PATH=/tmp ls"),
         ("ls\nrm x", "bash:ls\nrm x"),
+        ("git -C /x status", "bash:git -C /x status"),
+        ("sudo ls", "bash:sudo ls"),
+        ("/usr/bin/env ls", "bash:/usr/bin/env ls"),
+        ("python3 manage.py test", "bash:python3 manage.py test"),
+        ("find . -delete", "bash:find . -delete"),
     ],
 )
 def test_a_command_is_remembered_by_what_it_runs(command: str, key: str) -> None:
-    """A simple command is remembered by its program; what a shell can take apart only as a whole."""
+    """A simple command is remembered by its program; what a shell takes apart, or what runs others, as a whole."""
     assert key_of("bash", {"command": command, "timeout": 5}) == key
 
 

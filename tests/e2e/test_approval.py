@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 from tests.e2e.harness import Daemon, run_zutd
+from tests.e2e.talking import calls, scripted
+from tests.e2e.talking import text as text_answer
 from tests.extensions.programs import installed
 
 
@@ -106,3 +108,30 @@ def test_abort_takes_the_question_back(tmp_path: Path) -> None:
         assert daemon.event("done")["outcome"] == "aborted"
         assert daemon.call("get_state")["pending"] == []
         daemon.prompt("hello")
+
+
+def test_an_answer_does_not_follow_a_link(tmp_path: Path) -> None:
+    """A file that may be written is that file: neither another spelling asks again, nor a link leads elsewhere."""
+    allowed, other = tmp_path / "allowed.txt", tmp_path / "other.txt"
+    steps = [
+        calls(("write", {"path": path, "content": text}))
+        for path, text in (("allowed.txt", "1"), ("./x/../allowed.txt", "2"), ("allowed.txt", "3"), ("dangling", "4"))
+    ]
+    (tmp_path / "x").mkdir()
+    answers = [answer for step in steps for answer in (step, text_answer("ok"))]
+    with Daemon(tmp_path, "--no-yolo", env=scripted(tmp_path, *answers)) as daemon:
+        daemon.call("hello", capabilities=["confirm"])
+        daemon.send("prompt", message="first")
+        asked = daemon.event("confirm_request")
+        daemon.call("confirm_response", request_id=asked["request_id"], decision="allow_tool")
+        daemon.event("done")
+        assert "confirm_request" not in [f["type"] for f in daemon.prompt("another spelling")]
+        assert allowed.read_text() == "2"
+        allowed.unlink()
+        for link, message in ((allowed, "a link"), (tmp_path / "dangling", "another")):
+            link.symlink_to(other)
+            daemon.send("prompt", message=message)
+            asked = daemon.event("confirm_request")
+            daemon.call("confirm_response", request_id=asked["request_id"], decision="deny")
+            daemon.event("done")
+    assert not other.exists()

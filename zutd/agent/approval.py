@@ -25,6 +25,18 @@ _SIMPLE: Final = re.compile(r"[\w./:=@%+,-]+(?: [\w./:=@%+,-]+)*", re.ASCII)
 _WITH_SUBCOMMAND: Final = frozenset(
     {"git", "npm", "pnpm", "yarn", "cargo", "go", "pip", "uv", "docker", "kubectl", "make", "systemctl", "apt", "brew"}
 )
+# fmt: off
+_RUNS_OTHERS: Final = frozenset(
+    {
+        "sudo", "doas", "su", "runuser", "env", "nohup", "nice", "ionice", "setsid", "timeout", "time", "stdbuf",
+        "xargs", "parallel", "watch", "find", "ssh", "chroot", "unshare", "exec", "eval", "command", "builtin",
+        "source", ".", "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "systemd-run", "strace", "python",
+        "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua", "awk", "gawk", "npx", "uvx", "pipx"
+    }
+)
+# fmt: on
+"""What these do is said by the words behind them, and allowing it once cannot mean all that they can do."""
+
 _SHOWN: Final = ("command", "path", "file_path", "url", "query", "name")
 
 
@@ -74,12 +86,14 @@ def key_of(tool: str, args: Any) -> str:
 
 
 def _command_key(command: str) -> str:
-    """A simple command by its program (and sub-command); whatever the shell could take apart by its whole text."""
+    """A simple command by its program (and sub-command); by its whole text what takes more than that to understand."""
     if not _SIMPLE.fullmatch(command):
         return command
     words = command.split(" ")
+    if words[0].rpartition("/")[2] in _RUNS_OTHERS:
+        return command
     if words[0] in _WITH_SUBCOMMAND and len(words) > 1:
-        return " ".join(words[:2])
+        return command if words[1].startswith("-") else " ".join(words[:2])
     return words[0] if "=" not in words[0] else command
 
 

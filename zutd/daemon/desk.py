@@ -1,5 +1,6 @@
 """Where tool calls wait for a person's answer. The agent's approver; nobody who could answer means no."""
 
+import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from zutd.frames.define import ABSENT
 from zutd.frames.events import ConfirmRequest, RequestResolved
 from zutd.frames.extension import EventFrame
 from zutd.tools.base import Tool, ToolContext, ToolError
+from zutd.tools.files import resolve
 
 
 class Surface(Protocol):
@@ -64,7 +66,7 @@ class Desk:
         """Why a call must not run; empty when it may (agent.ports.Approver)."""
         if not self._active:
             return ""
-        key = key_of(tool.name, args)
+        key = key_of(tool.name, _placed(args, context))
         memory = self._memory()
         if memory.covers(key):
             return ""
@@ -120,6 +122,16 @@ class Desk:
         waiting.decision, waiting.reason = decision, reason
         waiting.answered.set()
         return True
+
+
+def _placed(args: Any, context: ToolContext) -> Any:
+    """The arguments with the file that is really meant: a link may come to lead elsewhere after it was allowed."""
+    if not isinstance(args, dict) or not isinstance(args.get("path"), str):
+        return args
+    try:
+        return {**args, "path": os.path.realpath(resolve(args["path"], context.cwd))}
+    except ToolError:
+        return args  # it is no path; running it will say why
 
 
 async def _diff(tool: Tool, args: Any, context: ToolContext) -> str:
