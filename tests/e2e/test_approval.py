@@ -110,6 +110,22 @@ def test_abort_takes_the_question_back(tmp_path: Path) -> None:
         daemon.prompt("hello")
 
 
+def test_the_end_of_input_answers_every_question(tmp_path: Path) -> None:
+    """Nobody is left to say yes: what is asked then, and later, is refused, the turn ends, and so does the daemon."""
+    answers = calls(("bash", {"command": "touch made", "timeout": 9})), text_answer("I see.")
+    with Daemon(tmp_path, "--no-yolo", env=scripted(tmp_path, *answers, *answers)) as daemon:
+        daemon.call("hello", capabilities=["confirm"])
+        daemon.send("prompt", message="one")
+        daemon.send("prompt", message="two")
+        daemon.event("confirm_request")
+        assert daemon.finish() == 0
+        results = [f["content"][0]["text"] for f in daemon.frames if f["type"] == "tool_result"]
+        assert ["has gone" in results[0], "nobody can be asked" in results[1]] == [True, True]
+        assert [f["by"] for f in daemon.frames if f["type"] == "request_resolved"] == ["abort"]
+        assert [f["outcome"] for f in daemon.frames if f["type"] == "done"] == ["ok", "ok"]
+    assert not (tmp_path / "made").exists()
+
+
 def test_an_answer_does_not_follow_a_link(tmp_path: Path) -> None:
     """A file that may be written is that file: neither another spelling asks again, nor a link leads elsewhere."""
     allowed, other = tmp_path / "allowed.txt", tmp_path / "other.txt"

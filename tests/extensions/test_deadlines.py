@@ -158,6 +158,37 @@ def test_u3_a_tool_that_waits_for_a_person_has_no_deadline(tmp_path: Path) -> No
     with_rig(tmp_path, body)
 
 
+def test_nobody_waits_for_a_person_who_has_gone(tmp_path: Path) -> None:
+    """When no frontend can send keys any more, what was pressed last may still be answered; after 60 s it is over."""
+
+    async def body(rig: Rig) -> None:
+        rig.surface.panels = True
+        await rig.host.wait_ready()
+        outcomes = [Outcome(), Outcome()]
+        async with trio.open_nursery() as nursery:
+            for number, outcome in enumerate(outcomes, 1):
+                nursery.start_soon(run_tool, rig, "ask", outcome)
+                await rig.seen("ext_notify", count=number, message="got tool_call")
+                await rig.jump(3600)
+                rig.surface.panels = False
+                rig.host.nobody_answers()
+                await rig.jump(59)
+                assert outcome.pending
+                if number == 1:
+                    await rig.host.invoke("late", "")
+                else:
+                    await rig.jump(2)
+                await outcome.ended.wait()
+                rig.surface.panels = True
+        assert isinstance(outcomes[0].value, ToolOutput)
+        assert str(outcomes[1].error) == (
+            "extension slow/ask failed: it waited for a person, and no frontend can answer any more"
+        )
+
+    installed(tmp_path, "slow", SLOW)
+    with_rig(tmp_path, body)
+
+
 def test_command_deadline_of_thirty_seconds(tmp_path: Path) -> None:
     """29 s are fine; at 30 s the command fails by name, which is counted and told; a late answer is ignored."""
 

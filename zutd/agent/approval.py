@@ -16,6 +16,7 @@ Decision = Literal["allow", "allow_tool", "allow_session", "deny"]
 
 PREVIEW: Final = 120
 REFUSED: Final = "tool call refused by user"
+GONE: Final = "tool call refused: approval is required (--no-yolo), and whoever was asked has gone"
 NOBODY: Final = (
     "tool call refused: approval is required (--no-yolo) and nobody can be asked here; "
     "use a frontend that can confirm, or run without --no-yolo"

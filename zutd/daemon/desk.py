@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import attrs
 import trio
 
-from zutd.agent.approval import NOBODY, REFUSED, Decision, Memory, digest, key_of, preview, read_memory
+from zutd.agent.approval import GONE, NOBODY, REFUSED, Decision, Memory, digest, key_of, preview, read_memory
 from zutd.daemon.hub import new_uuid
 from zutd.frames.define import ABSENT
 from zutd.frames.events import ConfirmRequest, RequestResolved
@@ -38,6 +38,7 @@ class _Waiting:
     answered: trio.Event = attrs.Factory(trio.Event)
     decision: Decision = "deny"
     reason: str = ""
+    by: Literal["frontend", "abort"] = "abort"
 
 
 class Desk:
@@ -105,13 +106,11 @@ class Desk:
                 tool_preview=request.tool_preview,
             )
         )
-        answered_by = "abort"
         try:
             await waiting.answered.wait()
-            answered_by = "frontend"
         finally:
             del self._waiting[request.request_id]
-            self._emit(RequestResolved(request_id=request.request_id, by=answered_by))  # type: ignore[arg-type] # one of two literals
+            self._emit(RequestResolved(request_id=request.request_id, by=waiting.by))
         return waiting
 
     def answer(self, request_id: str, decision: Decision, reason: str) -> bool:
@@ -119,9 +118,16 @@ class Desk:
         waiting = self._waiting.get(request_id)
         if waiting is None or waiting.answered.is_set():
             return False
-        waiting.decision, waiting.reason = decision, reason
+        waiting.decision, waiting.reason, waiting.by = decision, reason, "frontend"
         waiting.answered.set()
         return True
+
+    def give_up(self) -> None:
+        """Nobody can answer any more: every open question is a no."""
+        for waiting in self._waiting.values():
+            if not waiting.answered.is_set():
+                waiting.reason = GONE
+                waiting.answered.set()
 
 
 def _placed(args: Any, context: ToolContext) -> Any:

@@ -181,6 +181,12 @@ class Runtime:
         if trust_project:
             self.trust_project()
 
+    def nobody_answers(self) -> None:
+        """No frontend can be asked any more: what waits for an answer goes on without."""
+        self._tools = None
+        self.desk.give_up()
+        self.host.nobody_answers()
+
     async def reload(self) -> ReloadReply:
         """Start all extensions anew; no turn runs meanwhile. Raises :class:`CommandError` while one does."""
         if self._reloading or self.turns.busy:

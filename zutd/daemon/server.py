@@ -156,6 +156,12 @@ class Server:
         elif trust_project:
             self.settings = attrs.evolve(self.settings, trust_project=True)
 
+    def nobody_answers(self) -> None:
+        """A frontend's input has ended: it still hears, but what asks it would wait for ever."""
+        self.capabilities.difference_update(("confirm", "panels"))
+        if self._runtime is not None:
+            self._runtime.nobody_answers()
+
     # --- stopping
 
     def stop(self, exit_code: int, *, abort: bool) -> None:

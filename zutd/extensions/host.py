@@ -15,7 +15,7 @@ from zutd.extensions.intercept import ExtensionGoneError, guard_text, guard_tool
 from zutd.extensions.manifest import Found
 from zutd.extensions.registry import NO_NAMES, Claims, CommandClaim, assign
 from zutd.extensions.roster import HostSettings, Roster
-from zutd.extensions.tool import ExtensionTool
+from zutd.extensions.tool import DEADLINE, ExtensionTool
 from zutd.extensions.views import view_found, view_running, why_not
 from zutd.frames.client import CommandView, ExtensionView, ReloadReply
 from zutd.frames.events import ExtError, ExtExit, ExtReady, ExtSubmit
@@ -86,6 +86,7 @@ class Host:
 
     def __init__(self, settings: HostSettings, surface: Surface, emit: Callable[[Any], None], watcher: Watcher) -> None:
         self._settings = settings
+        self._for_people: set[trio.CancelScope] = set()
         self._surface = surface
         self._emit = emit
         self.chrome = Chrome(emit)
@@ -196,9 +197,14 @@ class Host:
         """The tools that extensions own, by name."""
         headless = not self._surface.shows_panels()
         return tuple(
-            ExtensionTool(owner=self.roster[owner], claim=claim, headless=headless)
+            ExtensionTool(owner=self.roster[owner], claim=claim, headless=headless, for_people=self._for_people)
             for owner, claim in self._tables.tools.values()
         )
+
+    def nobody_answers(self) -> None:
+        """No frontend sends keys any more: a tool that waits for a person now has as long as any other."""
+        for scope in self._for_people:
+            scope.deadline = trio.current_time() + DEADLINE
 
     def commands(self) -> tuple[CommandView, ...]:
         """The commands that extensions own, by name."""

@@ -22,11 +22,16 @@ IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/w
 
 @attrs.frozen(kw_only=True)
 class ExtensionTool:
-    """A tool that runs in an extension. ``headless`` is True while no frontend shows panels."""
+    """A tool that runs in an extension. ``headless`` is True while no frontend shows panels.
+
+    ``for_people`` holds the scopes of the calls that wait for a person; they get a deadline when none can answer any
+    more.
+    """
 
     owner: Extension
     claim: ToolClaim
     headless: bool
+    for_people: set[trio.CancelScope]
 
     @property
     def name(self) -> str:
@@ -67,10 +72,10 @@ class ExtensionTool:
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:  # noqa: ARG002 - a Tool's shape
         """Ask the extension. Raises :class:`ToolError` with a text for the model."""
         label = f"{self.owner.name}/{self.name}"
-        if self.claim.interactive and self.headless:
-            raise ToolError(f"extension {label} failed: it waits for a person and needs a frontend that shows panels")
+        if self.claim.interactive:
+            return read_result(await self._ask_person(label, args), label)
         try:
-            with trio.fail_after(float("inf") if self.claim.interactive else DEADLINE):
+            with trio.fail_after(DEADLINE):
                 frame = await self.owner.call_tool(self.name, args)
         except trio.TooSlowError:
             message = f"extension {label} failed: timeout waiting for {label} ({DEADLINE:g} s)"
@@ -79,6 +84,19 @@ class ExtensionTool:
         except ExtensionGoneError as exc:
             raise ToolError(f"extension {label} failed: {exc}") from None
         return read_result(frame, label)
+
+    async def _ask_person(self, label: str, args: dict[str, Any]) -> ToolResultFrame:
+        if self.headless:
+            raise ToolError(f"extension {label} failed: it waits for a person and needs a frontend that shows panels")
+        with trio.CancelScope() as scope:
+            self.for_people.add(scope)
+            try:
+                return await self.owner.call_tool(self.name, args)
+            except ExtensionGoneError as exc:
+                raise ToolError(f"extension {label} failed: {exc}") from None
+            finally:
+                self.for_people.discard(scope)
+        raise ToolError(f"extension {label} failed: it waited for a person, and no frontend can answer any more")
 
 
 def read_result(frame: ToolResultFrame, label: str) -> ToolOutput:

@@ -154,6 +154,7 @@ class RpcFrontend:
             async with trio.open_nursery() as slow:
                 self._nursery = slow
                 await read_lines(self._stdio.stdin, settings.max_line, self._on_line)
+                server.nobody_answers()
                 if settings.on_eof == "cancel":
                     server.stop(0, abort=True)
             server.stop(0, abort=False)  # not before every command has been answered
