@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
-from scripts.bench_lib import asking, starts, turns
+from scripts.bench_lib import asking, sessions, starts, turns
 from scripts.bench_lib.bench import Bench, model_server
 from scripts.bench_lib.figures import Line, table
 from scripts.bench_lib.venv import installed, say
@@ -30,6 +30,7 @@ ROWS: Final[dict[str, Callable[[Bench], list[Line]]]] = {
     "memory": starts.memory,
     "extensions": asking.extensions,
     "fleet": starts.fleet,
+    "sessions": sessions.sessions,
 }
 ROW_LIMIT: Final = 180
 

@@ -133,7 +133,7 @@ class SessionFile:
         parts: list[bytes] = []
         at = 0
         try:
-            while part := os.pread(self._fd, 1 << 24, at):
+            while part := os.pread(self._fd, max(self._size - at, 1 << 16), at):  # one part as a rule: none is copied
                 parts.append(part)
                 at += len(part)
         except OSError as exc:

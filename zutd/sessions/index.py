@@ -128,17 +128,15 @@ class Index:
             self.append(line)
 
     def _place(self, entry: AnyEntry, parent: int, above: Node) -> Node:
-        if isinstance(entry, BranchEntry):
-            return self._place_branch(entry, parent, above)
-        if isinstance(entry, OtherEntry):
-            return self._place_value(entry, parent, above)
-        if above.branch is None:
-            raise RowError(f"row {entry.n} belongs to no branch")
-        if isinstance(entry, MessageEntry):
+        if isinstance(entry, MessageEntry) and above.branch is not None:  # first of all: most rows are messages
             role = entry.message.role
             answer = entry.n if role == "assistant" else above.answer
             count = above.count + (not self._continues(entry, above))
             return Node(parent, above.branch, count, entry.n, answer, role, above.trail)
+        if isinstance(entry, BranchEntry):
+            return self._place_branch(entry, parent, above)
+        if above.branch is None and not isinstance(entry, OtherEntry):
+            raise RowError(f"row {entry.n} belongs to no branch")
         return self._place_value(entry, parent, above)
 
     def _continues(self, entry: MessageEntry, above: Node) -> bool:

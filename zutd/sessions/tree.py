@@ -5,7 +5,7 @@ of them. The messages of the last context stay in memory, so that the next step 
 (No trio, no I/O.)
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from typing import Any
 
 import attrs
@@ -156,6 +156,17 @@ class Tree(Index):
             thread.extend(reversed(fresh))
         return thread, count
 
+    def _messages_from(self, first: int, row: int) -> list[int]:
+        """Message rows on the row's path, from row ``first`` on: what lies before it is not looked at."""
+        found: list[int] = []
+        last = self._node(row).last
+        count = self._nodes[last].count
+        while last and last >= first:
+            if self._nodes[last].count == count - len(found):  # else it is continued by the row that was taken before
+                found.append(last)
+            last = self._nodes[self._nodes[last].parent].last
+        return found[::-1]
+
     def messages(self, row: int, *, after: int = 0, limit: int = 0) -> list[tuple[int, Message]]:
         """Messages on the row's path with their rows, those after row ``after``, at most ``limit`` (0: all)."""
         thread, count = self._messages_to(row)
@@ -170,10 +181,13 @@ class Tree(Index):
 
     def context(self, row: int) -> Context:
         """What a model sees at a row: all messages of its path, or a summary and those from ``first_kept`` on."""
-        thread, count = self._messages_to(row)
         compaction = self._compaction(row)
-        start = bisect_left(thread, compaction.first_kept, 0, count) if compaction else 0
-        self._read = {n: self._message(n) for n in thread[start:count]}  # what else was read is not needed any more
+        if compaction:
+            shown = self._messages_from(compaction.first_kept, row)
+        else:
+            thread, count = self._messages_to(row)
+            shown = thread[:count]
+        self._read = {n: self._message(n) for n in shown}  # what else was read is not needed any more
         kept = [(n, message) for n, (message, _) in self._read.items() if message is not None]
         active = dict.fromkeys(compaction.activated_tools if compaction else ())
         for _, message in kept:
