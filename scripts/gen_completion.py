@@ -18,9 +18,9 @@ if str(ROOT) not in sys.path:
 from zutd.cli.arguments import make_parser  # noqa: E402 - after the path
 from zutd.cli.completion import FILES  # noqa: E402
 from zutd.cli.ext_options import COMMANDS  # noqa: E402
-from zutd.cli.ext_options import Option as TableOption  # noqa: E402
 from zutd.cli.main import SUBCOMMANDS  # noqa: E402
 from zutd.cli.session_options import COMMANDS as SESSION_COMMANDS  # noqa: E402
+from zutd.cli.subcommands import Option as TableOption  # noqa: E402
 
 FOLDER: Final = ROOT / "zutd" / "cli" / "completion"
 NOTICE: Final = "Made by scripts/gen_completion.py; do not edit."
@@ -35,7 +35,7 @@ WORDS: Final = {name: _SUMMARIES.get(name, "") for name in SUBCOMMANDS}
 """The words that may come first, and what they are for."""
 
 TABLES: Final = {
-    "ext": [(c.name, c.operand, c.summary, c.options) for c in COMMANDS],
+    "ext": [(c.name, c.operands, c.summary, c.options) for c in COMMANDS],
     "session": [(c.name, c.operands, c.summary, c.options) for c in SESSION_COMMANDS],
 }
 """Words that have commands of their own: each with its operand, its summary and its options."""

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zutd.cli.errors import UsageError
-from zutd.cli.ext_options import COMMANDS, Given, find_command, help_for, overview, read_options
+from zutd.cli.ext_options import COMMANDS, EXT, ExtGiven
 
 
-def read(line: str) -> Given:
+def read(line: str) -> ExtGiven:
     """Understand a line such as ``install --build=go x``."""
     name, *words = line.split()
-    return read_options(find_command(name), words)
+    return EXT.read(EXT.find(name), words)
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_l7_the_builder_may_stand_anywhere(line: str) -> None:
         ("install --build=go --build=go x", "--build was given twice"),
         ("install --build=go", "needs a source"),
         ("install", "needs a source: zutd ext install SOURCE"),
-        ("install x y", "takes one source, and 'y' is one too many"),
+        ("install x y", "ext install takes no 'y': zutd ext install SOURCE"),
         ("install -x y", "has no option -x"),
         ("install --buld=go y", "did you mean --build?"),
         ("remove", "needs a name: zutd ext remove NAME [options]; zutd ext list shows them"),
         ("remove it --yes=no", "--yes takes no value"),
-        ("list it", "takes no operand, and 'it' is one too many"),
+        ("list it", "ext list takes no 'it': zutd ext list [options]"),
         ("enable it --scope here", "--scope 'here' is not possible; there is: global, project"),
         ("new x --lang ruby", "--lang 'ruby' is not possible"),
         ("instal x", "did you mean install?"),
@@ -71,10 +71,10 @@ def test_options_may_be_repeated_where_that_means_something() -> None:
 def test_help_tells_of_everything() -> None:
     """Each command is in the overview, each option in its command's help, and all can print JSON."""
     for command in COMMANDS:
-        assert f"  {command.name} " in overview()
+        assert f"  {command.name} " in EXT.overview()
         assert any("--json" in option.names for option in command.options)
         for option in command.options:
-            assert all(name in help_for(command) for name in option.names)
+            assert all(name in EXT.help_for(command) for name in option.names)
 
 
 @given(
@@ -83,6 +83,6 @@ def test_help_tells_of_everything() -> None:
 def test_any_words_are_understood_or_refused(command: object, words: list[str]) -> None:
     """No words give anything but a reading or a usage error."""
     try:
-        read_options(command, words)  # type: ignore[arg-type] # one of COMMANDS, which hypothesis widens
+        EXT.read(command, words)  # type: ignore[arg-type] # one of COMMANDS, which hypothesis widens
     except UsageError as exc:
         assert str(exc)

@@ -416,10 +416,10 @@ def test_a_session_in_use_can_be_read_but_not_changed(tmp_path: Path) -> None:
         (("list", "--json=1"), "takes no value"),
         (("list", "--query"), "needs a text"),
         (("list", "--cwd", "/no/such"), "is not a directory"),
-        (("delete",), "needs more words: zutd session delete ID..."),
-        (("rename", "abcd"), "needs more words"),
+        (("delete",), "needs an id: zutd session delete ID..."),
+        (("rename", "abcd"), "needs a title"),
         (("export", "a", "b", "c"), "takes no 'c'"),
-        (("import",), "needs more words"),
+        (("import",), "needs a path"),
     ],
 )
 def test_a_wrong_line_is_explained(tmp_path: Path, words: tuple[str, ...], complaint: str) -> None:

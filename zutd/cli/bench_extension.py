@@ -8,7 +8,8 @@ from typing import Final
 import attrs
 
 from zutd import __version__
-from zutd.cli.ext_options import CommandFailedError, Given, absolute
+from zutd.cli.ext_options import CommandFailedError, ExtGiven
+from zutd.cli.subcommands import absolute
 from zutd.cli.table import coloured, harmless
 from zutd.extensions.conformance import CANNOT_SKIP, GROUPS, Check, Limits, look_closely
 from zutd.extensions.errand import StoppedError
@@ -16,7 +17,7 @@ from zutd.extensions.errand import StoppedError
 _WORDS: Final = {"passed": ("ok", "green"), "failed": ("FAIL", "red"), "skipped": ("--", "dim")}
 
 
-def run_test(given: Given) -> int:
+def run_test(given: ExtGiven) -> int:
     """Test the extension in a directory; 1 when something is wrong with it."""
     directory = absolute(given.operand)
     if not os.path.isdir(directory):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from zutd.cli.ext_look import find_all
-from zutd.cli.ext_options import CommandFailedError, Given
+from zutd.cli.ext_options import CommandFailedError, ExtGiven
 from zutd.cli.table import coloured, harmless
 from zutd.daemon.doctor import Examination, examine, plain
 from zutd.extensions.errand import StoppedError
@@ -32,7 +32,7 @@ STDERR: Final = 5
 _ERRORS: Final = frozenset({"failed", "gone", "restarting"})
 
 
-def run_doctor(given: Given) -> int:
+def run_doctor(given: ExtGiven) -> int:
     """Start every extension that would run, report, stop them; 1 when one of them is in error."""
     search = not given.has("no-extensions")
     sandbox = _sandbox_mode(given)
@@ -49,7 +49,7 @@ def run_doctor(given: Given) -> int:
     return 1 if empty or any(status(view) == "error" for view in seen.views) else 0
 
 
-def _sandbox_mode(given: Given) -> SandboxMode:
+def _sandbox_mode(given: ExtGiven) -> SandboxMode:
     """As the daemon would: the option, else what ``config.json`` says."""
     try:
         config, _ = read_config(given.home)

@@ -8,29 +8,22 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from zutd.cli.ext_options import CommandFailedError, Given, find_command, help_for, overview, read_options
-
-_HELP: Final = frozenset({"-h", "--help"})
+from zutd.cli.ext_options import EXT, CommandFailedError, ExtGiven
 
 
 def run_ext(words: list[str]) -> int:
     """Run ``zutd ext WORDS``; the exit code."""
-    name, rest = (words[0], words[1:]) if words else ("help", [])
-    if name in ("help", *_HELP):
-        print(help_for(find_command(rest[0])) if rest else overview(), end="")
-        return 0
-    command = find_command(name)
-    if _HELP.intersection(rest):
-        print(help_for(command), end="")
-        return 0
-    given = read_options(command, rest)
+    return EXT.run(words, _handle)
+
+
+def _handle(given: ExtGiven) -> int:
     try:
-        return _HANDLERS[command.name](given)
+        return _HANDLERS[given.command.name](given)
     except CommandFailedError as exc:
         return _failed(given, str(exc), exc.exit_code)
 
 
-def _failed(given: Given, message: str, code: int) -> int:
+def _failed(given: ExtGiven, message: str, code: int) -> int:
     if given.as_json:
         print(json.dumps({"error": message}))
     else:
@@ -38,37 +31,37 @@ def _failed(given: Given, message: str, code: int) -> int:
     return code
 
 
-def _look(given: Given) -> int:
+def _look(given: ExtGiven) -> int:
     from zutd.cli.ext_look import HANDLERS
 
     return HANDLERS[given.command.name](given)
 
 
-def _doctor(given: Given) -> int:
+def _doctor(given: ExtGiven) -> int:
     from zutd.cli.doctor import run_doctor
 
     return run_doctor(given)
 
 
-def _manage(given: Given) -> int:
+def _manage(given: ExtGiven) -> int:
     from zutd.cli.ext_manage import run_manage
 
     return run_manage(given)
 
 
-def _new(given: Given) -> int:
+def _new(given: ExtGiven) -> int:
     from zutd.cli.ext_new import run_new
 
     return run_new(given)
 
 
-def _test(given: Given) -> int:
+def _test(given: ExtGiven) -> int:
     from zutd.cli.bench_extension import run_test
 
     return run_test(given)
 
 
-_HANDLERS: Final[dict[str, Callable[[Given], int]]] = {
+_HANDLERS: Final[dict[str, Callable[[ExtGiven], int]]] = {
     "list": _look,
     "trust": _look,
     "logs": _look,

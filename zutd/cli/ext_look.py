@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from zutd.cli.ext_options import CommandFailedError, Given
+from zutd.cli.ext_options import CommandFailedError, ExtGiven
 from zutd.extensions.manifest import NAME_RULE, Found, discover, search_directories
 from zutd.extensions.permissions import as_json, in_short, in_words
 from zutd.extensions.trust import is_trusted, trust, trusted
@@ -16,7 +16,7 @@ _HEAD: Final = ("NAME", "VERSION", "SOURCE", "STATE", "LANGUAGE", "PERMISSIONS",
 _COLOURS: Final = {"ok": "green", "theme": "green", "untrusted": "yellow", "error": "red"}
 
 
-def find_all(given: Given) -> tuple[Found, ...]:
+def find_all(given: ExtGiven) -> tuple[Found, ...]:
     """Everything there is for the options: explicit, of the project, global; directories without a manifest too."""
     search = () if given.has("no-extensions") else search_directories(given.cwd, given.home, given.zot)
     consents = trusted(given.home)
@@ -30,7 +30,7 @@ def fate(found: Found) -> str:
     return "theme" if found.state == "ok" and found.theme_only else found.state
 
 
-def _list(given: Given) -> int:
+def _list(given: ExtGiven) -> int:
     rows = [(found, fate(found)) for found in find_all(given)]
     if given.as_json:
         print(json.dumps([_as_json(found, state) for found, state in rows], indent=2))
@@ -85,7 +85,7 @@ def choose(everything: Sequence[Found], name: str) -> Found:
         raise CommandFailedError(str(exc), exit_code=2) from None
 
 
-def _trust(given: Given) -> int:
+def _trust(given: ExtGiven) -> int:
     everything = find_all(given)
     named = [found for found in everything if found.name == given.operand]
     found = named[0] if named else choose(everything, given.operand)  # the first is the one that would run
@@ -110,7 +110,7 @@ def _trust(given: Given) -> int:
     return 0
 
 
-def _logs(given: Given) -> int:
+def _logs(given: ExtGiven) -> int:
     path = _log_path(given)
     if given.has("follow"):
         if given.as_json:
@@ -138,7 +138,7 @@ def _follow(path: str) -> None:
         raise CommandFailedError(f"--follow needs the program tail: {exc.strerror}") from None
 
 
-def _log_path(given: Given) -> str:
+def _log_path(given: ExtGiven) -> str:
     """The log of an extension, also of one that is not there any more: logs are kept."""
     name = given.operand
     path = extension_log(given.home, name)
@@ -149,4 +149,4 @@ def _log_path(given: Given) -> str:
     return path
 
 
-HANDLERS: Final[dict[str, Callable[[Given], int]]] = {"list": _list, "trust": _trust, "logs": _logs}
+HANDLERS: Final[dict[str, Callable[[ExtGiven], int]]] = {"list": _list, "trust": _trust, "logs": _logs}

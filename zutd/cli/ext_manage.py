@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
 from zutd.cli.ext_look import choose
-from zutd.cli.ext_options import CommandFailedError, Given, absolute
+from zutd.cli.ext_options import CommandFailedError, ExtGiven
+from zutd.cli.subcommands import absolute
 from zutd.cli.table import coloured, harmless
 from zutd.extensions.errand import StoppedError, stoppable
 from zutd.extensions.install_lookup import installed
@@ -18,7 +19,7 @@ from zutd.extensions.permissions import as_json, in_words
 from zutd.extensions.trust import is_trusted, trust, trusted
 
 
-def run_manage(given: Given) -> int:
+def run_manage(given: ExtGiven) -> int:
     """Run one of the commands; the exit code. Signals clean up first."""
     try:
         with stoppable():
@@ -32,7 +33,7 @@ def run_manage(given: Given) -> int:
         return 128 + exc.number
 
 
-def _tell(given: Given, said: str, *more: str, **fields: Any) -> int:
+def _tell(given: ExtGiven, said: str, *more: str, **fields: Any) -> int:
     """The outcome, for a person (with ``more`` to know) or as JSON."""
     print(json.dumps(fields, indent=2) if given.as_json else harmless(said))
     if not given.as_json:
@@ -44,7 +45,7 @@ def _tell(given: Given, said: str, *more: str, **fields: Any) -> int:
 # --- install ---------------------------------------------------------------------------------------------------------
 
 
-def _install(given: Given) -> int:
+def _install(given: ExtGiven) -> int:
     from zutd.extensions.install import Voice, install
     from zutd.extensions.install_git import is_git_source
 
@@ -118,11 +119,11 @@ class _Progress:
 # --- the installed ones ----------------------------------------------------------------------------------------------
 
 
-def _chosen(given: Given) -> Found:
+def _chosen(given: ExtGiven) -> Found:
     return choose(installed(given.cwd, given.home, given.value("scope")), given.operand)
 
 
-def _remove(given: Given) -> int:
+def _remove(given: ExtGiven) -> int:
     found = _chosen(given)
     if not given.has("yes"):
         _ask(found)
@@ -144,7 +145,7 @@ def _ask(found: Found) -> None:
         raise CommandFailedError("nothing was removed")
 
 
-def _switch(given: Given) -> int:
+def _switch(given: ExtGiven) -> int:
     from zutd.extensions.edit_manifest import write_enabled
 
     found = _chosen(given)
@@ -169,7 +170,7 @@ def _switch(given: Given) -> int:
     )
 
 
-def _update(given: Given) -> int:
+def _update(given: ExtGiven) -> int:
     from zutd.extensions.install_git import Updated, update
 
     everything = installed(given.cwd, given.home, given.value("scope"))
@@ -206,7 +207,7 @@ def _say_update(result: Any) -> None:
     print(f"{result.name}: {coloured(result.state, colour)}" + (f" ({harmless(said)})" if said else ""), flush=True)
 
 
-_HANDLERS: Final[dict[str, Callable[[Given], int]]] = {
+_HANDLERS: Final[dict[str, Callable[[ExtGiven], int]]] = {
     "install": _install,
     "remove": _remove,
     "update": _update,

@@ -6,7 +6,8 @@ import shutil
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from zutd.cli.ext_options import CommandFailedError, Given, absolute
+from zutd.cli.ext_options import CommandFailedError, ExtGiven
+from zutd.cli.subcommands import absolute
 from zutd.extensions.manifest import MANIFEST, NAME_RULE
 
 _TEMPLATES: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
@@ -33,7 +34,7 @@ _LANGUAGES: Final = {
 }
 
 
-def run_new(given: Given) -> int:
+def run_new(given: ExtGiven) -> int:
     """Write the extension and say what to do with it."""
     name = given.operand
     if not NAME_RULE.fullmatch(name):

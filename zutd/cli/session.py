@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from zutd.cli.errors import UsageError
-from zutd.cli.session_options import FORMATS, Given, find_command, help_for, overview, read_options
+from zutd.cli.session_options import FORMATS, SESSION, SessionGiven
 from zutd.cli.table import harmless, table
 from zutd.daemon.archive import NEWEST, Archive, Listed, SessionError, exit_code
 
-_HELP: Final = frozenset({"-h", "--help"})
 _SHORTEST_ID: Final = 8
 _PATIENCE: Final = 0.5
 """Seconds after which somebody who waits at a terminal is told what takes so long."""
@@ -25,22 +24,17 @@ _PATIENCE: Final = 0.5
 
 def run_session(words: list[str]) -> int:
     """Run ``zutd session WORDS``; the exit code."""
-    name, rest = (words[0], words[1:]) if words else ("help", [])
-    if name in ("help", *_HELP):
-        print(help_for(find_command(rest[0])) if rest else overview(), end="")
-        return 0
-    command = find_command(name)
-    if _HELP.intersection(rest):
-        print(help_for(command), end="")
-        return 0
-    given = read_options(command, rest)
+    return SESSION.run(words, _handle)
+
+
+def _handle(given: SessionGiven) -> int:
     try:
-        return _HANDLERS[command.name](given, Archive(given.home, given.cwd))
+        return _HANDLERS[given.command.name](given, Archive(given.home, given.cwd))
     except SessionError as exc:
         return _failed(given, exc)
 
 
-def _failed(given: Given, problem: SessionError) -> int:
+def _failed(given: SessionGiven, problem: SessionError) -> int:
     if given.as_json:
         print(json.dumps({"error": str(problem)}))
     else:
@@ -79,7 +73,7 @@ class _Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _list(given: Given, archive: Archive) -> int:
+def _list(given: SessionGiven, archive: Archive) -> int:
     progress = _Progress()
     everywhere = given.has("all")
     page = archive.listed(everywhere=everywhere, query=given.value("query"), limit=given.limit, tick=progress.tick)
@@ -97,7 +91,7 @@ def _list(given: Given, archive: Archive) -> int:
     return 0
 
 
-def _why(given: Given, *, everywhere: bool) -> str:
+def _why(given: SessionGiven, *, everywhere: bool) -> str:
     if given.has("query"):
         return f" with {harmless(given.value('query'))!r} in its title"
     return "" if everywhere else "; --all shows those of other directories"
@@ -143,11 +137,11 @@ def local(moment: str) -> str:
 # --- looking ---------------------------------------------------------------------------------------------------------
 
 
-def _place(given: Given, archive: Archive) -> Any:
+def _place(given: SessionGiven, archive: Archive) -> Any:
     return archive.find(given.operands[0] if given.operands else NEWEST, given.value("branch"))
 
 
-def _show(given: Given, archive: Archive) -> int:
+def _show(given: SessionGiven, archive: Archive) -> int:
     shown = archive.show(_place(given, archive))
     if given.as_json:
         return _print_json(shown)
@@ -157,7 +151,7 @@ def _show(given: Given, archive: Archive) -> int:
     return 0
 
 
-def _explain(given: Given, archive: Archive) -> int:
+def _explain(given: SessionGiven, archive: Archive) -> int:
     found = archive.explain(_place(given, archive))
     if given.as_json:
         return _print_json(found)
@@ -173,7 +167,7 @@ def _explain(given: Given, archive: Archive) -> int:
 # --- doing -----------------------------------------------------------------------------------------------------------
 
 
-def _fork(given: Given, archive: Archive) -> int:
+def _fork(given: SessionGiven, archive: Archive) -> int:
     path = archive.fork(_place(given, archive), given.value("at"), given.value("title"))
     if given.as_json:
         return _print_json({"id": path.stem[-36:], "path": str(path)})
@@ -181,7 +175,7 @@ def _fork(given: Given, archive: Archive) -> int:
     return 0
 
 
-def _export(given: Given, archive: Archive) -> int:
+def _export(given: SessionGiven, archive: Archive) -> int:
     target = given.operands[1] if len(given.operands) > 1 else "."
     form: Any = given.value("format") or _form_of(target)
     assert form in FORMATS
@@ -206,7 +200,7 @@ def _form_of(target: str) -> str:
     return format_by_name(target) or "html"
 
 
-def _import(given: Given, archive: Archive) -> int:
+def _import(given: SessionGiven, archive: Archive) -> int:
     done = archive.import_([Path(path) for path in given.operands], given.cwd if given.has("cwd") else "")
     if given.as_json:
         from zutd.daemon.archive import plain
@@ -219,7 +213,7 @@ def _import(given: Given, archive: Archive) -> int:
     return 0
 
 
-def _repair(given: Given, archive: Archive) -> int:
+def _repair(given: SessionGiven, archive: Archive) -> int:
     done = archive.repair(_place(given, archive))
     if given.as_json:
         return _print_json({"path": str(done.path), "rows": done.rows, "notes": list(done.notes)})
@@ -231,13 +225,13 @@ def _repair(given: Given, archive: Archive) -> int:
     return 0
 
 
-def _rename(given: Given, archive: Archive) -> int:
+def _rename(given: SessionGiven, archive: Archive) -> int:
     title = " ".join(given.operands[1:])
     archive.rename(_place(given, archive), title)
     return _print_json({"title": title}) if given.as_json else 0
 
 
-def _delete(given: Given, archive: Archive) -> int:
+def _delete(given: SessionGiven, archive: Archive) -> int:
     places = [archive.find(name) for name in given.operands]
     for place in places:
         if place.branch:
@@ -247,7 +241,7 @@ def _delete(given: Given, archive: Archive) -> int:
     return _print_json({"deleted": [str(place.path) for place in places]}) if given.as_json else 0
 
 
-_HANDLERS: Final[dict[str, Callable[[Given, Archive], int]]] = {
+_HANDLERS: Final[dict[str, Callable[[SessionGiven, Archive], int]]] = {
     "list": _list,
     "show": _show,
     "explain": _explain,
