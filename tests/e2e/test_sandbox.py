@@ -52,9 +52,10 @@ def inside(request: pytest.FixtureRequest) -> Iterator[Inside]:
         place.cell("net", {"net": True})
         place.cell("run", {"run": True})
         place.cell("free")
+        place.cell("victim", {})
         (place.home / "extensions/files/planted").symlink_to(place.user_home / ".ssh")
         with place.daemon("--log-level", "error", WANTED="1", UNWANTED="2", MY_API_KEY="3") as daemon:
-            daemon.ready("none", "files", "net", "run", "free")
+            daemon.ready("none", "files", "net", "run", "free", "victim")
             yield Inside(place, daemon)
 
 
@@ -362,6 +363,21 @@ def test_without_run_no_program_runs(inside: Inside, cell: str, code: str) -> No
     assert inside.tries(cell, code) in ("EACCES", "ENOSYS")
 
 
+def test_becoming_another_program_by_the_loader_gives_no_right(inside: Inside) -> None:
+    """The loader must be executable, and loads whatever may be read: what comes of it is as confined as before."""
+    loader = "/lib64/ld-linux-x86-64.so.2"
+    if not os.path.exists(loader):
+        pytest.skip(f"needs {loader}")
+    code = f"""
+read, write = os.pipe()
+os.dup2(write, 2)
+os.execv({loader!r}, ['ld', '/bin/cat', 'BASE/user/.ssh/id'])
+"""
+    reply = inside.daemon.refused("invoke_command", name="victim", args=code.replace("BASE", str(inside.place.base)))
+    assert "disconnected: exit status 1" in reply["error"]
+    inside.daemon.event("ext_ready", extension="victim")
+
+
 def test_without_run_there_are_threads(inside: Inside) -> None:
     """A thread is no process."""
     code = "import threading; t = threading.Thread(target=lambda: None); t.start(); t.join()"
@@ -412,4 +428,4 @@ def test_frontends_see_permissions_and_what_keeps_it_to_them(inside: Inside) -> 
     assert (sandbox["mode"], sandbox["not_enforced"]) == ("auto", [])
     assert ("bubblewrap" in sandbox["by"]) == (not sandbox["gaps"])
     assert any(name.startswith("Landlock") for name in sandbox["by"])
-    assert not [f for f in inside.daemon.frames if f["type"] == "ext_error"]
+    assert {f["extension"] for f in inside.daemon.frames if f["type"] == "ext_error"} <= {"victim"}

@@ -2,14 +2,30 @@
 
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.harness import ROOT, ZUTD, Daemon, run_zutd, write_extension
-from tests.e2e.prison import landlock_works
-from tests.extensions.programs import alive, children, eventually, installed, log_of, seen, view
+from tests.e2e.prison import bwrap_works, landlock_works
+from tests.e2e.test_ext_cli import NEEDS
+from tests.extensions.programs import (
+    alive,
+    children,
+    eventually,
+    extension,
+    installed,
+    log_of,
+    only_result,
+    seen,
+    text_of,
+    view,
+)
+from zutd.cli.ext_options import LANGUAGES
 
 pytestmark = [
     pytest.mark.e2e,
@@ -18,6 +34,9 @@ pytestmark = [
 ]
 
 CALM = "serve()"
+BOXED = [False, True] if bwrap_works() else [False]
+"""Without bubblewrap, and with it where it works (test_sandbox.py says so where it does not)."""
+
 LACKING = (sys.executable, str(ROOT / "tests/fakes/old_kernel.py"))
 
 
@@ -256,6 +275,87 @@ def test_a_path_that_is_not_there_is_a_warning(home: Path) -> None:
     assert done.returncode == 0
 
 
+# --- what it is made of -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("run", [True, False])
+def test_a_shim_is_seen_through(home: Path, run: bool) -> None:
+    """An interpreter that PATH finds as a script (pyenv, asdf) is asked where it really is; so it needs not run."""
+    shims = home / "shims"
+    shims.mkdir()
+    (shims / "python3").write_text(f'#!/bin/sh\nls / > /dev/null\nexec {sys.executable} "$@"\n')
+    (shims / "python3").chmod(0o755)
+    path = installed(home, "x", "serve(command('who'), command_invoked=lambda f: respond(f, display=sys.executable))")
+    (path / "x.py").write_text("#!/usr/bin/env python3\n" + (path / "x.py").read_text().partition("\n")[2])
+    fields = json.loads((path / "extension.json").read_text())
+    (path / "extension.json").write_text(json.dumps({**fields, "permissions": {"run": run}}))
+    with Daemon(home, "--ext-sandbox", "require", env={"PATH": f"{shims}:{os.environ['PATH']}"}) as daemon:
+        daemon.ready("x")
+        assert not [text for text in view(daemon, "x")["warnings"] if "script" in text]
+        assert view(daemon, "x")["state"] == "ready"
+
+
+def test_a_script_that_is_no_known_shim_is_a_warning(home: Path) -> None:
+    """It is tried all the same; what may be wrong with it is said."""
+    wrapper = home / "shims/wrapper"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    wrapper.chmod(0o755)
+    path = installed(home, "x", CALM, permissions={})
+    fields = json.loads((path / "extension.json").read_text())
+    (path / "extension.json").write_text(json.dumps({**fields, "exec": "wrapper", "args": ["x.py"]}))
+    done = run_zutd(home, "ext", "doctor", env={"PATH": f"{wrapper.parent}:{os.environ['PATH']}"})
+    assert f"warning: {wrapper} is a script that looks for the real program when it runs" in done.stdout
+
+
+@pytest.mark.parametrize("boxed", BOXED)
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_extensions_of_every_language_work_confined(home: Path, lang: str, boxed: bool) -> None:
+    """What ``ext new`` makes, with the fewest permissions that its language can live with, passes the bench and runs
+    where all of it is enforced.
+    """
+    if shutil.which(NEEDS[lang]) is None:
+        pytest.skip(f"needs {NEEDS[lang]}")
+    env = {} if boxed else without_bwrap(home)
+    made = home / "begin"
+    run_zutd(home, "ext", "new", "begin", "--lang", lang)
+    if lang == "go":
+        subprocess.run(["go", "build", "-trimpath", "-o", "begin", "."], cwd=made, check=True)
+    fields = json.loads((made / "extension.json").read_text())
+    permissions = {"run": True} if lang == "shell" else {}
+    (made / "extension.json").write_text(json.dumps({**fields, "permissions": permissions}))
+
+    report = json.loads(run_zutd(home, "ext", "test", str(made), "--json", env=env).stdout)
+    assert report["passed"], [check for check in report["checks"] if check["status"] == "failed"]
+    assert ("may run other programs" if permissions else "its own directory") in report["checks"][0]["came"]
+    with Daemon(home, "--ext", str(made), "--ext-sandbox", "require", env=env) as daemon:
+        daemon.ready("begin")
+        result = only_result(daemon.prompt('call begin_note {"text": "milk"}'))
+        assert text_of(result) == "1 notes"
+        assert daemon.finish() == 0
+
+
+def test_its_manifest_in_a_project(tmp_path: Path) -> None:
+    """An extension that came with a project and may write to all of it cannot change its permissions in bubblewrap;
+    without, that it can is said.
+    """
+    body = "serve(command('go'), command_invoked=lambda frame: open('extension.json', 'a').close() or os._exit(3))"
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    extension(project / ".zut/extensions", "x", body, permissions={"write": ["$WORKSPACE"]})
+    gap = "it can change its own "
+    with Daemon(home, "--trust-project", cwd=project, env=without_bwrap(home)) as daemon:
+        daemon.ready("x")
+        assert any(gap in text for text in view(daemon, "x")["sandbox"]["gaps"])
+    if not bwrap_works():
+        return
+    with Daemon(home, "--trust-project", cwd=project) as daemon:
+        daemon.ready("x")
+        assert view(daemon, "x")["sandbox"]["gaps"] == []
+        daemon.refused("invoke_command", name="go")
+        assert "Read-only file system: 'extension.json'" in log_of(home, "x")
+
+
 # --- its life, from outside ------------------------------------------------------------------------------------------
 
 HELPERS = """
@@ -267,7 +367,7 @@ serve(command("go"), command_invoked=go)
 """
 
 
-@pytest.mark.parametrize("boxed", [True, False], ids=["as-it-is", "without-bwrap"])
+@pytest.mark.parametrize("boxed", BOXED)
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_an_escaped_helper_ends_with_it(home: Path, how: str, boxed: bool) -> None:
     """With bubblewrap (if it is here) or without: a helper that left the group is gone when the daemon has stopped, or
@@ -289,6 +389,22 @@ def test_an_escaped_helper_ends_with_it(home: Path, how: str, boxed: bool) -> No
 def descendants(pid: int) -> set[int]:
     """A process and all below it."""
     return {pid}.union(*(descendants(child) for child in children(pid)))
+
+
+@pytest.mark.parametrize("boxed", BOXED)
+def test_killing_the_process_that_is_shown_ends_all_of_it(home: Path, boxed: bool) -> None:
+    """The id in ``get_extensions`` is the one to kill, also where it is bubblewrap's; the next life is a new one."""
+    installed(home, "x", HELPERS, permissions={"run": True})
+    with Daemon(home, env={} if boxed else without_bwrap(home)) as daemon:
+        daemon.ready("x")
+        daemon.call("invoke_command", name="go")
+        shown = view(daemon, "x")["pid"]
+        family = descendants(shown)
+        os.kill(shown, signal.SIGKILL)
+        assert daemon.event("ext_exit", extension="x")["exit_status"] == "signal: SIGKILL"
+        daemon.event("ext_ready", extension="x", restarts=1)
+        assert not family & descendants(view(daemon, "x")["pid"])
+        assert eventually(lambda: not any(alive(pid) for pid in family))
 
 
 def test_a_crash_is_seen_and_it_is_confined_again(home: Path) -> None:

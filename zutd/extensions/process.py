@@ -22,7 +22,6 @@ from zutd.frames.extension import (
 )
 from zutd.processes.family import stop_family
 from zutd.processes.group import PIPE, Watcher, close_pipes, describe_exit, spawn_group
-from zutd.processes.sandbox import failure
 from zutd.wire.codec import ProtocolError, decode_object, encode_frame, structure_tagged
 from zutd.wire.lines import EXTENSION_LIMIT, TooLong
 from zutd.wire.link import CHUNK, Bounds, Call, Calls, Counter, LinkClosedError, LinkFullError, Writer, read_lines
@@ -274,7 +273,7 @@ class Child:
             return self._error
         if self._cause:
             return StartError("handshake", f"{self._cause} before hello")
-        if self._launch.wrapper and (problem := failure(self._log.last_lines)):
+        if self._launch.wrapper and (problem := _not_confined(self._log.last_lines)):
             return StartError("load", problem)
         return StartError("handshake", f"extension exited before hello: {status}")
 
@@ -452,6 +451,12 @@ def _version_problem(version: int, major: Major) -> str:
         f"{problem}: hello has no protocol_version, as those of zot's extensions (protocol 1) have none; to run such "
         'an extension as it is, put "protocol": 1 into its extension.json'
     )
+
+
+def _not_confined(last_lines: tuple[str, ...]) -> str:
+    from zutd.processes.sandbox import failure
+
+    return failure(last_lines)
 
 
 def _excerpt(line: bytes) -> str:

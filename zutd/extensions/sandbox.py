@@ -1,155 +1,73 @@
 """How extensions that declare permissions are kept to them, and what is said where that cannot be done.
 
 ``auto`` enforces what this machine can enforce, and says once what it cannot. ``require`` does not start an extension
-whose permissions cannot all be enforced. ``off`` enforces nothing. An extension that declares none is never touched.
+whose permissions cannot all be enforced. ``off`` enforces nothing. An extension that declares none is never touched;
+so what it takes to confine one (:mod:`zutd.extensions.confined`) is loaded when the first one declares some.
 """
 
 import os
-import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, NamedTuple
 
-import attrs
-import trio
-
-from zutd.extensions.manifest import Manifest, ManifestError, resolve_exec
-from zutd.extensions.program import Program, made_of
-from zutd.extensions.scopes import Setting, confinement
+from zutd.extensions.manifest import Manifest, resolve_exec
 from zutd.frames.client import SandboxView
 from zutd.frames.sandbox import SandboxMode
-from zutd.processes.answer import answer_of
-from zutd.processes.environment import child_environment, confined_environment
+from zutd.processes.environment import child_environment
 from zutd.processes.group import Watcher
-from zutd.processes.sandbox import SCOPES, Facts, gaps, look, not_enforced, wrapper
 
-ASK_LIMIT: Final = 5.0
-"""Seconds that an interpreter may take to say where it is."""
-
-_QUESTIONS: Final = (
-    (re.compile(r"python[0-9.]*"), ("-I", "-S", "-c", "import sys; print(sys.executable)")),
-    (re.compile(r"node(js)?"), ("-p", "process.execPath")),
-)
-"""How to ask the interpreters that people often have behind a shim (pyenv, asdf and their like) where they are."""
+if TYPE_CHECKING:
+    from zutd.extensions.confined import Confiner
 
 
-_OFF: Final = SandboxView(mode="off", by=(), not_enforced=SCOPES, gaps=())
-
-
-@attrs.frozen(kw_only=True)
-class Start:
-    """How an extension is to be started: what comes before its program (nothing: not confined), the program, its
-    environment, how it looks to frontends (None: nothing to enforce), and what somebody should know.
+class Start(NamedTuple):
+    """How an extension is to be started: its program, its environment, the words before its program (none: it is not
+    confined), how that looks to frontends (None: there is nothing to enforce), and what somebody should know.
     """
 
-    wrapper: tuple[str, ...]
     program: str
     env: dict[str, str]
-    view: SandboxView | None
+    wrapper: tuple[str, ...] = ()
+    view: SandboxView | None = None
     warnings: tuple[str, ...] = ()
     complaint: str = ""
 
 
 class Sandbox:
-    """What all extensions of a host share: the mode, the machine's facts (found out once, when somebody needs them),
-    and what has been said already.
-    """
+    """What keeps all extensions of a host to their permissions."""
 
     def __init__(self, mode: SandboxMode, *, workspace: str, home: str, watcher: Watcher) -> None:
-        self.mode = mode
+        self._mode = mode
         self._workspace = workspace
         self._home = home
         self._watcher = watcher
-        self._facts: Facts | None = None
-        self._looking = trio.Lock()
-        self._real: dict[tuple[str, str], str] = {}
-        self._told: set[str] = set()
+        self._confiner: Confiner | None = None
 
     async def start(self, manifest: Manifest, directory: str, host: Mapping[str, str]) -> Start:
         """How to start an extension. Raises :class:`ManifestError` when it must not, or cannot, be started."""
+        if manifest.permissions is None or self._mode == "off":
+            return self._unconfined(manifest, directory, host)
+        if self._confiner is None:
+            from zutd.extensions.confined import Confiner
+
+            self._confiner = Confiner(
+                required=self._mode == "require", workspace=self._workspace, home=self._home, watcher=self._watcher
+            )
+        return await self._confiner.start(manifest, manifest.permissions, directory, host)
+
+    def _unconfined(self, manifest: Manifest, directory: str, host: Mapping[str, str]) -> Start:
         permissions = manifest.permissions
-        own = {"PWD": directory, "ZUT_HOME": self._home, "ZUTD_EXTENSION_DIR": directory}
         named = manifest.host_env if permissions is None else permissions.env
-        plain = child_environment(host, hand_over=named) | own
-        if permissions is None or self.mode == "off":
-            program = resolve_exec(manifest, directory, plain.get("PATH", os.defpath))
-            return Start(wrapper=(), program=program, env=plain, view=None if permissions is None else _OFF)
-        program, parts, search_path = await self._find_program(manifest, directory, plain)
-        env = confined_environment(host, hand_over=named, net=permissions.net) | own | {"PATH": search_path}
-        setting = Setting(
-            directory=directory, workspace=self._workspace, home=self._home, environ=env, program=parts.files
-        )
-        box, gone = confinement(permissions, setting)
-        facts = await self._look(search_path)
-        view = SandboxView(mode=self.mode, by=facts.names, not_enforced=not_enforced(box, facts), gaps=gaps(box, facts))
-        return Start(
-            wrapper=wrapper(box, facts) if facts.names else (),
-            program=program,
-            env=env,
-            view=view,
-            warnings=(*(f"{path} is not there, so it can neither be read nor written" for path in gone), *_shim(parts)),
-            complaint=self._judge(manifest.name, view, facts),
-        )
-
-    def _judge(self, name: str, view: SandboxView, facts: Facts) -> str:
-        """What to say, once, about permissions that are not enforced. Raises :class:`ManifestError` for ``require``."""
-        if not view.not_enforced:
-            return ""
-        what = f"its permissions cannot be enforced here ({', '.join(view.not_enforced)}): {'; '.join(facts.missing)}"
-        if self.mode == "require":
-            raise ManifestError(f"{what}; --ext-sandbox require does not start it then, auto does")
-        if name in self._told:
-            return ""
-        self._told.add(name)
-        return f"{what}. It runs all the same; with --ext-sandbox require it would not"
-
-    async def _look(self, search_path: str) -> Facts:
-        async with self._looking:
-            if self._facts is None:
-                self._facts = await look(search_path, self._watcher)
-            return self._facts
-
-    async def _find_program(
-        self, manifest: Manifest, directory: str, environ: dict[str, str]
-    ) -> tuple[str, Program, str]:
-        """The program, what it is made of, and the PATH with which that is so.
-
-        A shim starts programs of its own to find the interpreter; it is asked beforehand where that is, and its
-        directory is put in front.
-        """
-        search_path = environ.get("PATH", os.defpath)
-        program = resolve_exec(manifest, directory, search_path)
-        parts = made_of(program, directory, search_path)
-        real = await self._ask(parts.shim, directory, environ) if parts.shim else ""
-        if not real:
-            return program, parts, search_path
-        search_path = os.pathsep.join((os.path.dirname(real), search_path))
-        program = resolve_exec(manifest, directory, search_path)
-        return program, made_of(program, directory, search_path), search_path
-
-    async def _ask(self, shim: str, directory: str, environ: dict[str, str]) -> str:
-        """Where the interpreter behind a shim is; empty when it cannot be asked. It may differ between directories."""
-        question = next((words for name, words in _QUESTIONS if name.fullmatch(os.path.basename(shim))), None)
-        if question is None:
-            return ""
-        if (shim, directory) not in self._real:
-            self._real[shim, directory] = await self._answer((shim, *question), directory, environ)
-        return self._real[shim, directory]
-
-    async def _answer(self, words: tuple[str, ...], directory: str, environ: dict[str, str]) -> str:
-        try:
-            with trio.fail_after(ASK_LIMIT):
-                answer = await answer_of(words, cwd=directory, env=environ, watcher=self._watcher)
-        except (OSError, trio.TooSlowError):
-            return ""
-        return _existing(answer.output.strip())
+        env = child_environment(host, hand_over=named) | own_variables(directory, self._home)
+        program = resolve_exec(manifest, directory, env.get("PATH", os.defpath))
+        return Start(program, env, view=None if permissions is None else _switched_off())
 
 
-def _existing(path: str) -> str:
-    return path if os.path.isabs(path) and os.path.isfile(path) else ""
+def own_variables(directory: str, home: str) -> dict[str, str]:
+    """What every extension finds in its environment."""
+    return {"PWD": directory, "ZUT_HOME": home, "ZUTD_EXTENSION_DIR": directory}
 
 
-def _shim(parts: Program) -> tuple[str, ...]:
-    if not parts.shim:
-        return ()
-    why = "is a script that looks for the real program when it runs, which the permissions may not allow"
-    return (f"{parts.shim} {why}; name the real one, or put its directory first in PATH",)
+def _switched_off() -> SandboxView:
+    from zutd.processes.sandbox import SCOPES
+
+    return SandboxView(mode="off", by=(), not_enforced=SCOPES, gaps=())

@@ -5,7 +5,6 @@ bubblewrap works, that happens inside it: there, what may not be used is not eve
 """
 
 import os
-import platform
 import shutil
 import sys
 from collections.abc import Iterator
@@ -80,7 +79,7 @@ class Facts:
 async def look(search_path: str, watcher: Watcher) -> Facts:
     """Find out what this machine offers; bubblewrap is looked for in ``search_path`` and tried."""
     if sys.platform != "linux":
-        return Facts(missing=(f"{platform.system()} has nothing that zutd can use",))
+        return Facts(missing=(f"there is nothing on {sys.platform} that zutd can use",))
     from zutd.processes import confine
 
     landlock, seccomp = confine.landlock_version(), confine.seccomp_works()
