@@ -282,6 +282,10 @@ class World:
         """Always the same."""
         return "Be good."
 
+    def session_id(self) -> str:
+        """Always the same."""
+        return "s"
+
     def take_steering(self) -> tuple[Incoming, ...]:
         """What the test put there."""
         taken, self.steering = tuple(self.steering), []

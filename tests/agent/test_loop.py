@@ -233,6 +233,7 @@ def test_a_conversation_that_is_too_long_is_compacted_and_the_step_goes_on() -> 
     assert len(world.told(e.TurnStart)) == len(world.told(e.TurnEnd)) == 1
     assert texts(world.told(e.AssistantMessage)[-1]) == "Here."
     assert "the summary" in text_of(world.model.requests[-1].messages[0].content)
+    assert [request.session for request in world.model.requests] == [world.session_id()] * 3  # what caches go by
 
 
 def _exchange(n: int) -> tuple[Any, Any]:

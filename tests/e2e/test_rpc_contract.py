@@ -131,7 +131,7 @@ def test_every_command_in_a_turn(tmp_path: Path) -> None:
     """Each is busy or works at once, as its row says; those that are busy change nothing."""
     elsewhere = {"delete_session", "confirm_response"}
     assert set(BUSY) | set(DURING) | elsewhere == set(COMMANDS)
-    env = scripted(tmp_path, text("one"), calls(Gate(tmp_path).call), text("never"))
+    env = scripted(tmp_path, text("one", when="one"), calls(Gate(tmp_path).call), text("never"))
     with Checked(tmp_path, *with_panel(tmp_path), env=env) as daemon:
         daemon.ready("panel")
         daemon.prompt("one")

@@ -159,6 +159,22 @@ def test_fork_at_a_row_a_count_or_here(tmp_path: Path) -> None:
         assert daemon.refused("fork", at="9")["code"] in {"not_found", "invalid_params"}
 
 
+def test_a_model_knows_the_session_a_request_belongs_to(tmp_path: Path) -> None:
+    """Its branches are one session to a provider's cache, and to a script: their beginnings are the same."""
+    with Checked(tmp_path, env=talk(tmp_path, "first", "second", "third")) as daemon:
+        daemon.prompt("a")
+        old = daemon.call("get_state")["session"]["id"]
+        daemon.call("fork", at=0)
+        daemon.prompt("b")
+        assert transcript(daemon) == ["b", "second"]
+        daemon.call("new_session")
+        daemon.prompt("c")
+        assert transcript(daemon) == ["c", "first"]
+        daemon.call("open_session", session_id=old)
+        daemon.prompt("d")
+        assert transcript(daemon)[-2:] == ["d", "third"]
+
+
 def test_a_fork_does_not_part_a_call_from_its_result(tmp_path: Path) -> None:
     """At an assistant message with calls the branch begins behind their results, and the model can go on."""
     env = scripted(tmp_path, calls(("read", {"path": "a"})), text("Read."), {"steps": [{"text": "ok"}], "times": 0})

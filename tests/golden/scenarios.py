@@ -381,7 +381,7 @@ SCENARIOS: dict[str, tuple[Entry, list[Entry]]] = {
     "sessions": (
         {
             "about": "A second session beside the first; the first again, by the beginning of its id.",
-            "script": [words("One."), words("Two.")],
+            "script": [{**words("One."), "when": "first"}, {**words("Two."), "when": "second"}],
         },
         [
             say("prompt", 1, message="First.", prompt_id="p1"),

@@ -167,7 +167,9 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def summary_request(info: ModelInfo, made: Plan, *, instructions: str = "", room: int = 0) -> Request:
+def summary_request(
+    info: ModelInfo, made: Plan, *, instructions: str = "", room: int = 0, session: str = ""
+) -> Request:
     """The request for the summary. ``room`` is the most bytes of conversation that fit; the middle is left out."""
     text = made.text
     if room and len(text) > room:
@@ -177,7 +179,7 @@ def summary_request(info: ModelInfo, made: Plan, *, instructions: str = "", room
     if instructions.strip():
         ask += f"\n\nThe user asks of this summary: {instructions.strip()}"
     message = Message(role="user", content=(Text(text=ask),), time="")
-    return Request(model=info, system=SYSTEM, messages=(message,), max_output=SUMMARY_OUTPUT)
+    return Request(model=info, system=SYSTEM, messages=(message,), max_output=SUMMARY_OUTPUT, session=session)
 
 
 def room_for(info: ModelInfo) -> int:

@@ -26,6 +26,7 @@ class Compactor:
     def __init__(self, ports: Ports, retry: Retry, meter: Meter) -> None:
         self._journal = ports.journal
         self._emit = ports.emit
+        self._around = ports.around
         self._announce = ports.compacted
         self._retry = retry
         self._meter = meter
@@ -60,7 +61,8 @@ class Compactor:
         room = room_for(choice.info)
 
         def request() -> Request:
-            return summary_request(choice.info, made, instructions=instructions, room=room)
+            session = self._around.session_id()
+            return summary_request(choice.info, made, instructions=instructions, room=room, session=session)
 
         try:
             answer = await self._ask(choice, request(), stream)

@@ -302,6 +302,7 @@ class TurnRunner:
             hidden=hidden,
             reasoning=choice.reasoning,
             temperature=self._settings.temperature,
+            session=self._ports.around.session_id(),
             output=self._schema.output if self._schema is not None else None,
         )
 

@@ -142,6 +142,10 @@ class Surroundings(Protocol):
         """The system prompt."""
         ...
 
+    def session_id(self) -> str:
+        """The session, as providers' caches may know it."""
+        ...
+
     def take_steering(self) -> tuple[Incoming, ...]:
         """Messages that the running turn shall get now; each is told of as started."""
         ...

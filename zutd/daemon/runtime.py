@@ -363,6 +363,10 @@ class Runtime:
         """The system prompt."""
         return self.briefing.text
 
+    def session_id(self) -> str:
+        """The id of the open session."""
+        return self.session.id
+
     def take_steering(self) -> tuple[Incoming, ...]:
         """Messages for the running turn."""
         return self.turns.take_steering()
