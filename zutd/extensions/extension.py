@@ -18,12 +18,12 @@ from zutd.extensions.logfile import ExtensionLog
 from zutd.extensions.majors import major_of
 from zutd.extensions.manifest import Found, Manifest, ManifestError
 from zutd.extensions.process import Child, Ended, Launch
-from zutd.extensions.registry import Claims, CommandClaim, ToolClaim, check_command, check_tool
+from zutd.extensions.registrations import Registrations
+from zutd.extensions.registry import Claims
 from zutd.extensions.restart import Restarts
 from zutd.extensions.sandbox import Sandbox
 from zutd.frames.client import SandboxView
 from zutd.frames.extension import (
-    INTERCEPTABLE,
     CommandInvoked,
     CommandResponse,
     EventFrame,
@@ -42,16 +42,12 @@ from zutd.frames.extension import (
 )
 from zutd.paths import extension_log
 from zutd.processes.group import Watcher
-from zutd.wire.codec import encode
 
 T = TypeVar("T")
 
 READY_GRACE: Final = 3.0
 QUIET: Final = 0.25
 """Seconds of silence after a registration that count as ``ready``."""
-
-REGISTRATIONS: Final = 1000
-"""Commands and tools that one extension may register, those that lose their name included."""
 
 
 @attrs.frozen(kw_only=True)
@@ -113,10 +109,7 @@ class Extension:
         self.error = ""
         self.sandbox: SandboxView | None = None
         self.diagnosis = Diagnosis(self.manifest.warnings)
-        self.commands: list[CommandClaim] = []
-        self.tools: list[ToolClaim] = []
-        self.events: set[str] = set()
-        self.intercepts: set[str] = set()
+        self._registrations = Registrations(self._major.events)
         self.settled = trio.Event()
         self.ended = trio.Event()
         self._port = port
@@ -163,7 +156,17 @@ class Extension:
     @property
     def claims(self) -> Claims:
         """What it has registered."""
-        return Claims(extension=self.name, commands=tuple(self.commands), tools=tuple(self.tools))
+        return self._registrations.claims(self.name)
+
+    @property
+    def events(self) -> set[str]:
+        """The events that it is told of."""
+        return self._registrations.events
+
+    @property
+    def intercepts(self) -> set[str]:
+        """The events that it is asked about."""
+        return self._registrations.intercepts
 
     def warn(self, message: str) -> None:
         """Keep a diagnostic, bounded, in memory and in its log."""
@@ -281,11 +284,7 @@ class Extension:
 
     def _forget(self) -> None:
         """What it registered is gone; what a guard guards that fails closed is not."""
-        self.commands.clear()
-        self.tools.clear()
-        self.events.clear()
-        if not self.fail_closed:
-            self.intercepts.clear()
+        self._registrations.forget(guarding=self.fail_closed)
 
     def _give_up(self, stage: str, message: str, exit_status: str = "", *, log: str | None = None) -> None:
         self.state = "failed"
@@ -307,8 +306,7 @@ class Extension:
         deadline = trio.current_time() + READY_GRACE
         while not self._ready.is_set():
             self._heard = trio.Event()
-            registered = bool(self.commands or self.tools or self.events or self.intercepts)
-            quiet = trio.current_time() + QUIET if registered else deadline
+            quiet = trio.current_time() + QUIET if self._registrations else deadline
             with trio.move_on_at(min(quiet, deadline)):
                 await self._heard.wait()
                 continue
@@ -362,41 +360,20 @@ class Extension:
         return self._port.crowded()
 
     def _register_command(self, frame: RegisterCommand) -> None:
-        if problem := check_command(frame.name) or self._too_many(f"command {frame.name}"):
-            self.problem(problem)
-            return
-        self.commands.append(CommandClaim(name=frame.name, description=frame.description))
-        self._port.registered(self)
+        self._registered(self._registrations.command(frame))
 
     def _register_tool(self, frame: RegisterTool) -> None:
-        problem = check_tool(frame.name, frame.schema, len(encode(_or_null(frame.schema))))
-        if problem := problem or self._too_many(f"tool {frame.name}"):
-            self.problem(problem)
-            return
-        self.tools.append(
-            ToolClaim(
-                name=frame.name,
-                description=frame.description,
-                schema=frame.schema,
-                deferred=frame.deferred,
-                interactive=frame.interactive,
-            )
-        )
-        self._port.registered(self)
+        self._registered(self._registrations.tool(frame))
 
-    def _too_many(self, what: str) -> str:
-        if len(self.commands) + len(self.tools) < REGISTRATIONS:
-            return ""
-        return f"{what} is refused: an extension may register {REGISTRATIONS} commands and tools"
+    def _registered(self, problem: str) -> None:
+        if problem:
+            self.problem(problem)
+        else:
+            self._port.registered(self)
 
     def _subscribe(self, frame: Subscribe) -> None:
-        known = self._major.events
-        unknown = [name for name in frame.events if name not in known]
-        unknown += [name for name in frame.intercept if name not in INTERCEPTABLE]
-        for name in unknown:
-            self.warn(f"subscribe: there is no event {name[:80]!r} to subscribe to or intercept")
-        self.events.update(name for name in frame.events if name in known)
-        self.intercepts.update(name for name in frame.intercept if name in INTERCEPTABLE)
+        for unknown in self._registrations.subscribe(frame):
+            self.warn(unknown)
         self._port.registered(self)
 
     def _on_ready(self, _: Ready) -> None:
@@ -466,10 +443,6 @@ class Extension:
         frame = ToolCallFrame(id=call.id, name=name, args=args)
         with _timed(self.stats.tools):
             return _expect(await child.ask(call, frame, given_up), ToolResultFrame)
-
-
-def _or_null(value: Any) -> Any:
-    return value if isinstance(value, (dict, list, str, int, float, bool)) else None
 
 
 def _expect(answer: Any, kind: type[T]) -> T:
