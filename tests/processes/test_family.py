@@ -109,6 +109,33 @@ def test_runaways_of_another_child_are_left_alone() -> None:
     trio.run(main)
 
 
+def bury(pid: int) -> None:
+    """End a child of ours for certain."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_a_child_that_is_being_made_is_nobodys_runaway() -> None:
+    """Until it becomes another program it is a copy of us, with all our pipes: ending another child does not end it."""
+
+    async def main() -> None:
+        guardian = Guardian()
+        async with child(guardian, "echo $$; sleep 100") as (process, _):
+            with guardian.birth():
+                newborn = os.fork()
+                if newborn == 0:
+                    signal.pause()
+                    os._exit(0)
+                try:
+                    assert await stop_family(process, MARK, grace=0.3, watcher=guardian) == ()
+                    assert alive(newborn)
+                finally:
+                    bury(newborn)
+        guardian.close()
+
+    trio.run(main)
+
+
 def test_where_orphans_do_not_come_to_us_descent_still_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a system without adoption those below a living child are found, whatever their session is."""
     monkeypatch.setattr("zutd.processes.orphans._become_subreaper", lambda *, wanted: False)

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 import trio
 
-from zutd.processes.table import children
+from zutd.processes.table import children, environment
 
 _SUBREAPER: Final = 36
 _INIT: Final = 1
@@ -57,10 +57,18 @@ class Orphans:
                 self.reap()
 
     def now(self) -> list[int]:
-        """Who may be one, dead ones included: children that we did not start; where they do not come to us, init's."""
+        """Who may be one, dead ones included: children that we did not start; where they do not come to us, init's.
+
+        A child that is being made is none: until it becomes another program it is a copy of us, with our environment,
+        and holds all the pipes that we hold.
+        """
         if not self._adopting:
             return children(_INIT)
-        return [pid for pid in children(os.getpid()) if pid not in self._foreign and not self._is_ours(pid)]
+        found = [pid for pid in children(os.getpid()) if pid not in self._foreign and not self._is_ours(pid)]
+        if not self._beginning:
+            return found
+        ours = environment(os.getpid())
+        return [pid for pid in found if environment(pid) != ours]
 
     def reap(self) -> None:
         """Bury those that have ended."""
