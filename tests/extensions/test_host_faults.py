@@ -2,12 +2,14 @@
 jumps. Numbered as in ``docs/conformance/host-faults.md``.
 """
 
+import os
 from pathlib import Path
 
+import pytest
 import trio
 
-from tests.extensions.programs import installed
-from tests.extensions.rig import Rig, with_rig
+from tests.extensions.programs import installed, log_of
+from tests.extensions.rig import NoWatcher, Rig, with_rig
 
 
 def test_w03_each_has_a_grace_of_its_own(tmp_path: Path) -> None:
@@ -61,6 +63,26 @@ serve(ready=False, hello_ack=ack)
         await rig.seen("ext_exit")
 
     with_rig(tmp_path, body)
+
+
+def test_w31_the_last_words_of_the_dead_are_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who had said why and was gone before anybody looked is heard all the same: a busy host reads late."""
+    body_of_extension = "sys.stderr.write('my reason\\n' * 1000)\nsys.exit(3)"
+    installed(tmp_path, "brief", body_of_extension)
+    monkeypatch.setattr(NoWatcher, "watch", lambda _, pgid: wait_for_its_end(pgid))
+
+    async def body(rig: Rig) -> None:
+        error = await rig.seen("ext_error")
+        assert "exit status 3" in error.message
+        assert rig.host.view()[0].last_stderr[-1] == "my reason"
+
+    with_rig(tmp_path, body)
+    assert log_of(tmp_path, "brief").count("my reason\n") == 1000
+
+
+def wait_for_its_end(pid: int) -> None:
+    """Hold everything up until a child is dead (and not yet reaped)."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def test_w52_who_never_reads_its_answer_holds_nobody_up(tmp_path: Path) -> None:

@@ -47,6 +47,9 @@ TALK_LOOK: Final = 0.02
 MARK: Final = "ZUTD_CHILD"
 """The variable that says from which child of ours a process descends."""
 
+LAST_CHUNKS: Final = 16
+"""Chunks of stderr that are read when a child is gone: a pipe holds no more, and who writes on is not waited for."""
+
 BOUNDS: Final = Bounds(frames=256, bytes=16 * 1024 * 1024, stall_seconds=5.0)
 
 IDS: Final = Counter()
@@ -256,7 +259,20 @@ class Child:
         escaped = await stop_family(process, self._mark, grace=TERM_GRACE, watcher=self._watcher)
         if escaped:
             self._log.note(f"ended what had left its process group: {', '.join(map(str, escaped))}")
+        self._hear_last_words(process)
         close_pipes(process)
+
+    def _hear_last_words(self, process: trio.Process) -> None:
+        """What nobody had read yet of its stderr: why it ended is in there."""
+        assert isinstance(process.stderr, trio.lowlevel.FdStream)
+        for _ in range(LAST_CHUNKS):
+            try:
+                chunk = os.read(process.stderr.fileno(), CHUNK)
+            except OSError:
+                return  # nothing is in the pipe, and somebody could still write to it
+            if not chunk:
+                return
+            self._log.stderr(chunk)
 
     def _fail_calls(self, process: trio.Process) -> None:
         name = self._launch.name
