@@ -192,7 +192,7 @@ serve(subscribe(intercept=["turn_start", "tool_call"]), command("go"), event_int
 
 def test_w38_no_request_and_no_call_passes_the_guards(tmp_path: Path) -> None:
     """Whoever began it (a user, a command, a submitted prompt) and whatever step it is: each model request and each
-    tool call was asked about first. There is one loop, and no agents below it.
+    tool call was asked about first. There is one loop, and no tool begins another.
     """
     directory = installed(tmp_path, "guard", EVERY)
     call = {"calls": [{"name": "bash", "args": {"command": "true", "timeout": 5}}]}
@@ -212,13 +212,11 @@ def test_w38_no_request_and_no_call_passes_the_guards(tmp_path: Path) -> None:
         daemon.prompt("/go prompt")
         daemon.call("invoke_command", name="go", args="submit")
         daemon.event("done")
-        tools = [t["name"] for t in daemon.call("get_tools")["tools"]]
         started = [f for f in daemon.frames if f["type"] == "tool_execution_started"]
     frames = [json.loads(line) for line in (directory / "frames.jsonl").read_text().splitlines()]
     asked = [f["event"] for f in frames]
     assert len(server.requests) == len(script) == asked.count("turn_start")
     assert len(started) == asked.count("tool_call") == 2
-    assert tools == ["bash", "edit", "grep", "read", "write"]
 
 
 def test_w40_activation_is_for_the_branch_and_a_name_is_a_name(tmp_path: Path) -> None:
