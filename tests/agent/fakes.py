@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from zutd.agent.loop import LoopSettings, Ports, TurnRunner
 from zutd.agent.ports import Choice, Incoming, JournalError, Remembered, StateRefusedError
 from zutd.frames.blocks import NO_USAGE, Block, Message, Outcome, Stop, Text, ToolCall, ToolResult, Usage
-from zutd.frames.define import ABSENT
+from zutd.frames.define import ABSENT, evolve
 from zutd.frames.extension import EventFrame
 from zutd.frames.plan import Goal, Plan
 from zutd.frames.verdicts import CallVerdict, Record, TextVerdict, TurnVerdict
@@ -48,7 +48,7 @@ class FakeJournal:
         self.limit = 1000
         self.remembered_before: tuple[Message, ...] = ()
         self.summary = ""
-        self.compacted_to = 0
+        self.compacted_to = self.counted_from = 0
         self.used_before: Usage = NO_USAGE
 
     def _write(self, kind: str, value: Any) -> int:
@@ -98,11 +98,13 @@ class FakeJournal:
         """Append a compaction; here a message's row is its place among the messages."""
         self._write("compaction", (summary, first_kept, reason))
         self.summary, self.compacted_to = summary, first_kept - 1
+        self.counted_from = len(self.messages)
 
     def remembered(self) -> Remembered:
         """What there is since the last compaction."""
         active = {name for message in self.messages for name in message.activated_tools}
-        messages = self.messages[self.compacted_to :]
+        old, new = self.messages[self.compacted_to : self.counted_from], self.messages[self.counted_from :]
+        messages = (*(evolve(message, usage=None) for message in old), *new)
         rows = tuple(range(self.compacted_to + 1, len(self.messages) + 1))
         return Remembered(summary=self.summary, messages=messages, rows=rows, activated_tools=frozenset(active))
 

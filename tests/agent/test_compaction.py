@@ -137,13 +137,6 @@ def test_the_providers_count_is_believed_and_what_came_since_is_estimated() -> N
     assert context_tokens("", [answer, half]) == 1000 + message_tokens(half), "half an answer was not counted whole"
 
 
-def test_a_count_from_before_the_compaction_does_not_count() -> None:
-    """A kept answer remembers the long context that it was made in: that is over."""
-    old = said("assistant", Text(text="a"), usage=evolve(USED, input=150_000))
-    assert context_tokens("the summary", [old]) < 100
-    assert context_tokens("", [old]) > 150_000
-
-
 @pytest.mark.parametrize(("threshold", "window", "due"), [(0.85, 1000, True), (0.85, 2000, False), (0, 1, False)])
 def test_when_a_compaction_is_due(threshold: float, window: int, due: bool) -> None:
     """Over the threshold of a known window, and never with the threshold off."""

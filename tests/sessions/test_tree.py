@@ -147,6 +147,22 @@ def test_compaction_keeps_the_tail_and_deletes_nothing() -> None:
     assert texts(tree.context(tree.resolve(2, 7)).messages) == ["u1", "u2"]
 
 
+def test_what_was_counted_before_a_compaction_is_over() -> None:
+    """An answer that is kept tells of a context that is no more; one that came later tells of this one."""
+    used = {"input": 9, "output": 1, "reasoning": None, "cache_read": 0, "cache_write": 0, "cost_usd": 0.0}
+
+    def answer(n: int) -> bytes:
+        content = [{"type": "text", "text": f"a{n}"}]
+        return line(n, n - 1, "message", message={"role": "assistant", "content": content, "time": TIME, "usage": used})
+
+    compaction = {"summary": "S", "first_kept": 2, "tokens_before": 9, "tokens_after": 1, "reason": "manual"}
+    tree = tree_of(root(), said(2, 1, "u"), answer(3), line(4, 3, "compaction", **compaction), answer(5))
+
+    assert [message.usage is not None for message in tree.context(5).messages] == [False, False, True]
+    assert [message.usage is not None for _, message in tree.messages(5)] == [False, True, True]
+    assert [message.usage is not None for message in tree.context(3).messages] == [False, True]
+
+
 def test_s7_activated_tools_survive_compaction() -> None:
     """Tools that a dropped message activated are named by the compaction row; later ones are added, each once."""
     compaction = {"summary": "S", "first_kept": 4, "activated_tools": ["a", "b"]}

@@ -69,26 +69,14 @@ def _bytes(text: str) -> int:
 def context_tokens(summary: str, messages: Sequence[Message]) -> int:
     """How full the context is: as the provider counted it at the last answer, and an estimate of what came since.
 
-    An answer from before the last compaction does not count: ``messages`` are those since, with a summary in front.
+    What an answer from before the last compaction had counted is not in ``messages`` any more.
     """
     since = 0
     for message in reversed(messages):
-        if (
-            message.usage is not None
-            and not message.partial
-            and not _older_than_summary(summary, message.usage, messages)
-        ):
+        if message.usage is not None and not message.partial:
             return used_tokens(message.usage) + since
         since += message_tokens(message)
     return since + _bytes(summary) // BYTES_PER_TOKEN
-
-
-def _older_than_summary(summary: str, usage: Usage, messages: Sequence[Message]) -> bool:
-    """After a compaction the kept answers still carry the counts of the long context they were made in."""
-    if not summary:
-        return False
-    estimate = sum(map(message_tokens, messages)) + _bytes(summary) // BYTES_PER_TOKEN
-    return used_tokens(usage) > 4 * estimate + 10_000
 
 
 def used_tokens(usage: Usage) -> int:

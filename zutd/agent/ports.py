@@ -29,7 +29,10 @@ class StateRefusedError(Exception):
 
 @attrs.frozen(kw_only=True)
 class Remembered:
-    """The context of the active branch: a summary of what was compacted, and the messages since, with their rows."""
+    """The context of the active branch: a summary of what was compacted, and the messages since, with their rows.
+
+    Messages from before the compaction have no usage: it told of a context that is over.
+    """
 
     summary: str
     messages: tuple[Message, ...]

@@ -24,7 +24,8 @@ from zutd.sessions.reading import read_json, read_message, read_row
 class Context:
     """What a model gets to see at a row.
 
-    ``rows[i]`` is the row of ``messages[i]``. ``summary`` stands for all earlier messages, if there was a compaction.
+    ``rows[i]`` is the row of ``messages[i]``. ``summary`` stands for all earlier messages, if there was a compaction;
+    messages that it kept have no usage, for that told of a context that is over.
     ``partial`` lists rows that could not be read, or not whole: a newer version wrote them.
     """
 
@@ -189,6 +190,8 @@ class Tree(Index):
             shown = thread[:count]
         self._read = {n: self._message(n) for n in shown}  # what else was read is not needed any more
         kept = [(n, message) for n, (message, _) in self._read.items() if message is not None]
+        if compaction:
+            kept = [(n, _uncounted(message) if n < compaction.n else message) for n, message in kept]
         active = dict.fromkeys(compaction.activated_tools if compaction else ())
         for _, message in kept:
             active.update(dict.fromkeys(message.activated_tools))
@@ -273,3 +276,8 @@ class Tree(Index):
         while row > upper:
             row = self._nodes[row].parent
         return row == upper
+
+
+def _uncounted(message: Message) -> Message:
+    """A message that a compaction kept: what was counted with it was a context that is over."""
+    return evolve(message, usage=None) if message.usage is not None else message
