@@ -74,7 +74,9 @@ def test_arguments_that_are_an_object(text: str, args: dict[str, Any]) -> None:
     assert shape.parse_args(text) == (args, "")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "null", "7", '"x"', "{'a': 1}", '{"a": NaN}', '{"a":1} x', "[" * 5000])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "null", "7", '"x"', "{'a': 1}", '{"a": NaN}', '{"a": 1e999}', '{"a":1} x', "[" * 5000]
+)
 def test_arguments_that_are_none(text: str) -> None:
     """What is no object stays as text and is never run."""
     assert shape.parse_args(text) == ({}, text)

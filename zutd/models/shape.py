@@ -128,9 +128,17 @@ def _lenient(text: str) -> Any:
     import json
 
     try:
-        return scrub(json.loads(text, strict=False, parse_constant=_no_constant))
+        return scrub(json.loads(text, strict=False, parse_constant=_no_constant, parse_float=_finite))
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(digits: str) -> float:
+    """A number that can be said again: who judges a call and who runs it must read the same."""
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{digits[:40]} is out of range")
+    return number
 
 
 def _no_constant(name: str) -> Any:
