@@ -196,3 +196,21 @@ def test_a_stdin_that_nobody_closes_is_told_of(tmp_path: Path) -> None:
         process.stderr.readline()
         out, err = process.communicate(b"late words", timeout=20)
         assert (process.returncode, out, err) == (0, b"late words\nhi\n", b"")
+
+
+# --- a terminal ------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    """Escapes that a model repeats are shown to a person, not carried out; a pipe gets them as they are."""
+    said = "red \x1b[31m bell \a title \x1b]0;owned\x07 back\rward \x9b5A\tend \U0001f600"
+    for mode in ("-p", "--stream"):
+        env = scripted(tmp_path, text(said))
+        assert started(tmp_path, mode, "go", env=env).communicate(timeout=20)[0].decode() == said + "\n"
+        screen, terminal = os.openpty()
+        with started(tmp_path, mode, "go", env=env, stdout=terminal) as process:
+            assert process.wait(20) == 0
+        os.close(terminal)
+        shown = os.read(screen, 65536).decode()
+        os.close(screen)
+        assert re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\ufffd", said) + "\r\n" == shown

@@ -1,6 +1,7 @@
 """What print, stream and JSON mode share: one prompt, run to its end, and an exit code that says how it went."""
 
 import json
+import re
 import time
 from typing import Final
 
@@ -17,6 +18,9 @@ from zutd.frames.events import DoneEvent, ErrorEvent
 from zutd.wire.codec import unstructure
 from zutd.wire.link import LinkClosedError, Writer
 from zutd.wire.stdio import Stdio
+
+_STEERING: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All controls but tabs and newlines."""
 
 EXIT_CODES: Final = {"ok": 0, "error": 1, "aborted": 1, "blocked": 3, "limit": 4, "schema": 6}
 
@@ -103,7 +107,9 @@ class OnceFrontend:
         await self._written.wait()
 
     def put(self, text: str) -> None:
-        """Write to stdout."""
+        """Write to stdout. A terminal is shown what would steer it: models repeat what they have read anywhere."""
+        if self._stdio.terminal:
+            text = _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
         self.put_bytes(text.encode("utf-8", "replace"))
 
     def put_bytes(self, data: bytes) -> None:

@@ -20,24 +20,26 @@ import trio
 class Stdio:
     """The frontend's pipe. Closing a stream gives its open file description the blocking mode that it had.
 
-    ``joined`` says that stderr leads to the same place as stdout (``2>&1``, a terminal).
+    ``joined`` says that stderr leads to the same place as stdout (``2>&1``, a terminal), ``terminal`` that stdout is
+    one.
     """
 
     stdin: trio.lowlevel.FdStream
     stdout: trio.lowlevel.FdStream
     joined: bool
+    terminal: bool
 
 
 def claim() -> Stdio:
     """Take over stdin and stdout; call it once, inside trio, before anything else is started."""
     sys.stdout.flush()
-    joined = os.path.sameopenfile(1, 2)
+    joined, terminal = os.path.sameopenfile(1, 2), os.isatty(1)
     inp, out = _anew(0, os.O_RDONLY), _anew(1, os.O_WRONLY)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    return Stdio(trio.lowlevel.FdStream(inp), trio.lowlevel.FdStream(out), joined)
+    return Stdio(trio.lowlevel.FdStream(inp), trio.lowlevel.FdStream(out), joined, terminal)
 
 
 def open_stderr() -> trio.lowlevel.FdStream:
