@@ -206,6 +206,16 @@ def test_a_server_that_never_recovers_is_given_up_once() -> None:
     check_rows_before_events(world)
 
 
+def test_attempts_are_counted_for_each_call_by_itself() -> None:
+    """A turn of many steps, each of which needs four tries, is no turn that has tried too often."""
+    busy = ModelError(ErrorKind.OVERLOADED, "busy")
+    looked = tool("look", "seen")
+    steps = [says(call("c1")), says(call("c2")), says("Done.")]
+    world = World(*[play for step in steps for play in (fails(busy), fails(busy), fails(busy), step)], tools=[looked])
+    assert world.run() == "ok"
+    assert [event.attempt for event in world.told(e.RetryScheduled)] == [2, 3, 4] * 3
+
+
 @pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.QUOTA, ErrorKind.REQUEST, ErrorKind.PROTOCOL])
 def test_what_waiting_does_not_mend_is_not_tried_again(kind: ErrorKind) -> None:
     """A refused key, an empty account, a bad request fail at once."""
