@@ -261,6 +261,23 @@ def test_turn_start_block_in_print_mode(tmp_path: Path) -> None:
     assert json.loads(as_json.stdout.splitlines()[-1])["outcome"] == "blocked"
 
 
+def test_no_way_of_running_goes_around_a_guard(tmp_path: Path) -> None:
+    """In every mode, also when the input has ended before the guard is up: the call waits for it, and is refused."""
+    installed(tmp_path, "guard", "time.sleep(0.5)\n" + GUARD)
+    (tmp_path / "precious").mkdir()
+    prompt = "run: rm -rf precious"
+    for words, stdin in (
+        (["-p", prompt], ""),
+        (["--stream", prompt], ""),
+        (["--json", prompt], ""),
+        (["--mode", "rpc"], json.dumps({"type": "prompt", "message": prompt})),
+    ):
+        run = run_zutd(tmp_path, *words, stdin=stdin)
+        assert run.returncode == 0
+        assert "matches danger pattern" in run.stdout
+        assert (tmp_path / "precious").is_dir()
+
+
 def test_block_of_a_later_step(tmp_path: Path) -> None:
     """A guard may stop a prompt between its steps: the calls of the step before have their results."""
     body = r"""
