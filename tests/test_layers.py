@@ -58,6 +58,7 @@ PURE = (
     "zutd.models.rechunk",
     "zutd.agent.turn",
     "zutd.agent.context",
+    "zutd.extensions.lines",
     "zutd.extensions.registrations",
     "zutd.extensions.registry",
     "zutd.extensions.manifest",

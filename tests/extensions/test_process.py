@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zutd.extensions.process import StartError, check_hello, to_line
+from zutd.extensions.lines import StartError, check_hello, to_line
 from zutd.frames.extension import CommandInvoked, ToolCallFrame
 
 JSON = st.recursive(

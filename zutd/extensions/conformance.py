@@ -18,10 +18,11 @@ import trio
 from zutd.extensions.conformance_peer import Peer
 from zutd.extensions.errand import run_errand
 from zutd.extensions.intercept import ExtensionGoneError
+from zutd.extensions.lines import StartError
 from zutd.extensions.majors import major_of
 from zutd.extensions.manifest import Manifest, ManifestError, read_manifest
 from zutd.extensions.permissions import in_words
-from zutd.extensions.process import Launch, StartError
+from zutd.extensions.process import Launch
 from zutd.extensions.sandbox import Sandbox
 from zutd.frames.define import ABSENT
 from zutd.frames.extension import PROTOCOL_VERSION, HelloAck

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 import trio
 
 from zutd.extensions.intercept import ExtensionGoneError
+from zutd.extensions.lines import StartError, check_hello
 from zutd.extensions.majors import Major
-from zutd.extensions.process import IDS, PIPE_GRACE, TERM_GRACE, Launch, StartError, check_hello, new_mark
+from zutd.extensions.process import IDS, PIPE_GRACE, TERM_GRACE, Launch, new_mark
 from zutd.extensions.registry import Claims, CommandClaim, ToolClaim
 from zutd.frames.extension import (
     FROM_EXTENSION,
