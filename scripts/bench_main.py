@@ -30,6 +30,7 @@ ROWS: Final[dict[str, Callable[[Bench], list[Line]]]] = {
     "memory": starts.memory,
     "extensions": asking.extensions,
     "fleet": starts.fleet,
+    "confined": starts.confined,
     "sessions": sessions.sessions,
 }
 ROW_LIMIT: Final = 180

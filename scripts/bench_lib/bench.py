@@ -34,15 +34,16 @@ class Bench:
             (place.project / "small.txt").write_text("hello\n")
             yield place
 
-    def add_extension(self, place: Place, name: str, source: str, *args: str) -> list[str]:
-        """Put one of our extensions into a home; the command that runs it."""
+    def add_extension(self, place: Place, name: str, source: str, *args: str, confined: bool = False) -> list[str]:
+        """Put one of our extensions into a home; the command that runs it. ``confined``: it declares permissions."""
         directory = place.home / "extensions" / name
         directory.mkdir(parents=True)
         program = directory / "extension.py"
         program.write_text(f"#!{self.installed.base_python} -IS\n{(LIB / source).read_text()}")
         program.chmod(0o755)
         manifest = {"name": name, "version": "1.0.0", "exec": "./extension.py", "args": [name, *args]}
-        (directory / "extension.json").write_text(json.dumps(manifest))
+        declared: dict[str, object] = {"permissions": {}} if confined else {}
+        (directory / "extension.json").write_text(json.dumps({**manifest, **declared}))
         return [str(program), name, *args]
 
     def bare(self, script: str, *args: str, place: Place) -> list[float]:

@@ -17,6 +17,7 @@ SHORT: Final = 4
 
 MOST: Final = 50
 FLEET: Final = (1, 10, MOST)
+CONFINED: Final = 10
 
 
 def first_reply(bench: Bench) -> list[Line]:
@@ -131,10 +132,24 @@ def _dearer(some: Sequence[Spent], none: Sequence[Spent]) -> list[float]:
     return [a.cpu - b.cpu for a, b in zip(some, none, strict=True)]
 
 
-def _start(bench: Bench, count: int, source: str) -> Spent:
+def confined(bench: Bench) -> list[Line]:
+    """Start extensions that declare permissions, over the same that declare none."""
+    alone, plain, kept = [], [], []
+    for _ in range(max(bench.runs // 2, 1)):
+        alone.append(_start(bench, 0, "plain_extension.py"))
+        plain.append(_start(bench, CONFINED, "plain_extension.py"))
+        kept.append(_start(bench, CONFINED, "plain_extension.py", confined=True))
+    cpu = (_dearer(kept, alone), _dearer(plain, alone))
+    walls = (_later(kept, alone), _later(plain, alone))
+    each = (median(cpu[0]) - median(cpu[1])) / CONFINED * 1000
+    behind = f"cpu {ms(cpu[0])} to {ms(cpu[1])}: {each:.1f} ms each; ready after {ms(walls[0])}, and {ms(walls[1])}"
+    return [Line(f"start {CONFINED} extensions with permissions", ratio(*cpu), "x without", 5, 3, behind)]
+
+
+def _start(bench: Bench, count: int, source: str, *, confined: bool = False) -> Spent:
     with bench.place() as place:
         for number in range(count):
-            bench.add_extension(place, f"e{number}", source, "idle")
+            bench.add_extension(place, f"e{number}", source, "idle", confined=confined)
         with Daemon(place) as daemon:
             daemon.loaded()
             if count:

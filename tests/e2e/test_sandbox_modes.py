@@ -335,25 +335,25 @@ def test_extensions_of_every_language_work_confined(home: Path, lang: str, boxed
         assert daemon.finish() == 0
 
 
-def test_its_manifest_in_a_project(tmp_path: Path) -> None:
-    """An extension that came with a project and may write to all of it cannot change its permissions in bubblewrap;
-    without, that it can is said.
-    """
-    body = "serve(command('go'), command_invoked=lambda frame: open('extension.json', 'a').close() or os._exit(3))"
+def test_consent_notices_an_extension_that_rewrites_its_manifest(tmp_path: Path) -> None:
+    """One that came with a project and may write to all of it can change its permissions, but not run with them."""
     home, project = tmp_path / "home", tmp_path / "project"
     home.mkdir()
+    body = """
+def go(frame):
+    manifest = json.load(open("extension.json"))
+    del manifest["permissions"]
+    json.dump(manifest, open("extension.json", "w"))
+    respond(frame)
+serve(command("go"), command_invoked=go)
+"""
     extension(project / ".zut/extensions", "x", body, permissions={"write": ["$WORKSPACE"]})
-    gap = "it can change its own "
-    with Daemon(home, "--trust-project", cwd=project, env=without_bwrap(home)) as daemon:
+    run_zutd(home, "ext", "trust", "x", cwd=project)
+    with Daemon(home, cwd=project) as daemon:
         daemon.ready("x")
-        assert any(gap in text for text in view(daemon, "x")["sandbox"]["gaps"])
-    if not bwrap_works():
-        return
-    with Daemon(home, "--trust-project", cwd=project) as daemon:
-        daemon.ready("x")
-        assert view(daemon, "x")["sandbox"]["gaps"] == []
-        daemon.refused("invoke_command", name="go")
-        assert "Read-only file system: 'extension.json'" in log_of(home, "x")
+        daemon.call("invoke_command", name="go")
+        daemon.call("reload_ext")
+        assert view(daemon, "x")["state"] == "untrusted"
 
 
 # --- its life, from outside ------------------------------------------------------------------------------------------

@@ -112,20 +112,28 @@ def test_what_zutd_keeps_for_itself_is_never_written(setting: Setting, path: str
         made(setting, write=(path,))
 
 
-def test_its_manifest_in_a_project_is_kept(setting: Setting) -> None:
-    """An extension of a project may write to the project around it; its manifest is said to be kept out."""
+def test_the_project_that_it_came_with_can_be_written(setting: Setting) -> None:
+    """Its manifest lies in there: consent notices when it changes. Its own directory by itself is refused there too."""
     directory = Path(setting.workspace) / ".zut/extensions/x"
     directory.mkdir(parents=True)
     (directory / "extension.json").write_text("{}")
     inside = attrs.evolve(setting, directory=str(directory))
-    assert made(inside, write=("$WORKSPACE",)).kept == (f"{directory}/extension.json",)
-    assert made(inside, write=("data",)).kept == ()
+    assert [place.real for place in made(inside, write=("$WORKSPACE",)).write] == [setting.workspace]
+    with pytest.raises(ManifestError, match="takes in what zutd keeps for itself"):
+        made(inside, write=(str(directory),))
 
 
-def test_what_is_not_there_is_told(setting: Setting) -> None:
-    """It cannot be granted, and somebody should know."""
-    _, gone = confinement(Permissions(read=("/no/such", "~/notes"), write=("~/none",)), setting)
-    assert gone == ("/no/such", f"{setting.environ['HOME']}/none")
+def test_what_should_be_known_about_paths_is_said(setting: Setting) -> None:
+    """What is not there cannot be granted; what takes in the home directory grants more than it seems to."""
+    _, remarks = confinement(Permissions(read=("/no/such", "~/notes"), write=("~/none",)), setting)
+    missing = "is not there, so it can neither be read nor written"
+    assert remarks == (f"/no/such {missing}", f"{setting.environ['HOME']}/none {missing}")
+
+    at_home = attrs.evolve(setting, workspace=setting.environ["HOME"])
+    for path in ("$WORKSPACE", "~", "/"):
+        _, (remark,) = confinement(Permissions(read=(path,)), at_home)
+        assert "takes in your home directory, with your keys and passwords" in remark
+    assert confinement(Permissions(read=("$WORKSPACE",)), setting)[1] == ()
 
 
 def test_net_brings_what_names_and_certificates_need(setting: Setting, tmp_path: Path) -> None:

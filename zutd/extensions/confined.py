@@ -54,7 +54,7 @@ class Confiner:
         setting = Setting(
             directory=directory, workspace=self._workspace, home=self._home, environ=env, program=parts.files
         )
-        box, gone = confinement(permissions, setting)
+        box, remarks = confinement(permissions, setting)
         facts = await self._look(search_path)
         view = SandboxView(
             mode="require" if self._required else "auto",
@@ -63,8 +63,8 @@ class Confiner:
             gaps=gaps(box, facts),
         )
         complaint = self._judge(manifest.name, view.not_enforced, facts)
-        warnings = (*(f"{path} is not there, so it can neither be read nor written" for path in gone), *_shim(parts))
-        return Start(program, env, wrapper(box, facts) if facts.names else (), view, warnings, complaint)
+        words = wrapper(box, facts) if facts.names else ()
+        return Start(program, env, words, view, (*remarks, *_shim(parts)), complaint)
 
     def _judge(self, name: str, lost: tuple[str, ...], facts: Facts) -> str:
         """What to say, once, about scopes that are not enforced. Raises :class:`ManifestError` where all must be."""

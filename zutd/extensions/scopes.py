@@ -62,7 +62,7 @@ class Setting:
 
 
 def confinement(permissions: Permissions, setting: Setting) -> tuple[Confinement, tuple[str, ...]]:
-    """What the permissions come to, and which of the paths are not there. Raises :class:`ManifestError`.
+    """What the permissions come to, and what there is to say about the paths. Raises :class:`ManifestError`.
 
     A directory inside the extension's own that it may write to is made if it is missing.
     """
@@ -72,19 +72,25 @@ def confinement(permissions: Permissions, setting: Setting) -> tuple[Confinement
         _check_writable(path, place, setting)
     write = [place for place in asked_write if os.path.exists(place.real)]
     read = [place for place in asked_read if os.path.exists(place.real)]
-    gone = [place.name for place in (*asked_read, *asked_write) if not os.path.exists(place.real)]
-    manifest = os.path.realpath(os.path.join(setting.directory, MANIFEST))
     return (
         Confinement(
             read=(*_needed(permissions, setting), *_not_planted(read, write)),
             write=tuple(_not_planted(write, write)),
             execute=tuple(_place(path) for path in setting.program),
-            kept=(manifest,) if any(is_below(manifest, place.real) for place in write) else (),
             net=permissions.net,
             run=permissions.run,
         ),
-        tuple(gone),
+        tuple(_remarks((*asked_read, *asked_write), setting)),
     )
+
+
+def _remarks(places: Iterable[Place], setting: Setting) -> Iterator[str]:
+    user_home = os.path.realpath(setting.environ.get("HOME") or setting.home)
+    for place in places:
+        if not os.path.exists(place.real):
+            yield f"{place.name} is not there, so it can neither be read nor written"
+        elif is_below(user_home, place.real):
+            yield f"{place.name} takes in your home directory, with your keys and passwords: it may read them"
 
 
 def _place(path: str) -> Place:
@@ -120,7 +126,7 @@ def _check_writable(path: str, place: Place, setting: Setting) -> None:
     if is_below(place.real, own) and place.real not in (own, os.path.join(own, MANIFEST)):
         return
     if is_below(own, place.real) and place.real != own and not _touch(place.real, home):
-        return  # the project that it came with, or something larger: it cannot be helped, see Confinement.kept
+        return  # the project that it came with: consent covers the manifest, and is asked for again when it changes
     if is_below(place.real, own) or _touch(place.real, home):
         raise ManifestError(
             f"permissions.write: {path!r} ({place.real}) takes in what zutd keeps for itself, where it could change "

@@ -152,17 +152,18 @@ def _table(text: str) -> dict[str, int]:
 
 
 _GENERIC: Final = _table(
-    "socket 198, socketpair 199, clone 220, clone3 435, memfd_create 279, io_uring_setup 425, prlimit64 261, "
-    "add_key 217, request_key 218, keyctl 219, shmget 194, shmat 196, semget 190, msgget 186, mq_open 180, truncate "
-    "45, fchmod 52, fchmodat 53, fchmodat2 452, fchownat 54, fchown 55, utimensat 88, setxattr 5, lsetxattr 6, "
-    "fsetxattr 7, removexattr 14, lremovexattr 15, fremovexattr 16, setxattrat 463, removexattrat 466, file_setattr "
-    "469"
+    "socket 198, socketpair 199, unshare 97, setns 268, clone 220, clone3 435, memfd_create 279, io_uring_setup "
+    "425, prlimit64 261, add_key 217, request_key 218, keyctl 219, shmget 194, shmat 196, semget 190, msgget 186, "
+    "mq_open 180, truncate 45, fchmod 52, fchmodat 53, fchmodat2 452, fchownat 54, fchown 55, utimensat 88, "
+    "setxattr 5, lsetxattr 6, fsetxattr 7, removexattr 14, lremovexattr 15, fremovexattr 16, setxattrat 463, "
+    "removexattrat 466, file_setattr 469"
 )
 _X86_64: Final = _table(
-    "socket 41, socketpair 53, clone 56, fork 57, vfork 58, memfd_create 319, prlimit64 302, add_key 248, "
-    "request_key 249, keyctl 250, shmget 29, shmat 30, semget 64, msgget 68, mq_open 240, truncate 76, chmod 90, "
-    "fchmod 91, chown 92, fchown 93, lchown 94, utime 132, utimes 235, futimesat 261, fchownat 260, fchmodat 268, "
-    "utimensat 280, setxattr 188, lsetxattr 189, fsetxattr 190, removexattr 197, lremovexattr 198, fremovexattr 199"
+    "socket 41, socketpair 53, unshare 272, setns 308, clone 56, fork 57, vfork 58, memfd_create 319, prlimit64 "
+    "302, add_key 248, request_key 249, keyctl 250, shmget 29, shmat 30, semget 64, msgget 68, mq_open 240, "
+    "truncate 76, chmod 90, fchmod 91, chown 92, fchown 93, lchown 94, utime 132, utimes 235, futimesat 261, "
+    "fchownat 260, fchmodat 268, utimensat 280, setxattr 188, lsetxattr 189, fsetxattr 190, removexattr 197, "
+    "lremovexattr 198, fremovexattr 199"
 )
 _MACHINES: Final = {
     "x86_64": (0xC000003E, _GENERIC | _X86_64),  # the numbers of what is newer than 424 are the same everywhere
@@ -223,7 +224,7 @@ def filter_for(rights: Rights, machine: str) -> list[Instruction]:
     }
     refused = list(_ELSEWHERE)
     if not rights.run:
-        refused += ["fork", "vfork"]
+        refused += ["fork", "vfork", "unshare", "setns"]
         decisions["clone"] = [_argument(0), (_HAS_BIT, 0, 1, _CLONE_THREAD), _answer(0), _answer(_EACCES)]
         decisions["clone3"] = [_answer(_ENOSYS)]  # its flags are out of sight; libraries fall back to clone
         decisions["memfd_create"] = [_answer(_ENOSYS)]  # what is in no directory could be executed all the same

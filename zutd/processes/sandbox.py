@@ -38,14 +38,12 @@ class Confinement:
     """What a program may do.
 
     ``read`` and ``write`` hold for all that is below; who may write may read. ``execute`` are the files that it is made
-    of (its own, its interpreter's, its loader's); with ``run`` it may execute whatever it may read. ``kept`` are real
-    paths below ``write`` that are not to be changed; only bubblewrap can do that.
+    of (its own, its interpreter's, its loader's); with ``run`` it may execute whatever it may read.
     """
 
     read: tuple[Place, ...] = ()
     write: tuple[Place, ...] = ()
     execute: tuple[Place, ...] = ()
-    kept: tuple[str, ...] = ()
     net: bool = False
     run: bool = False
 
@@ -145,7 +143,6 @@ def gaps(confinement: Confinement, facts: Facts) -> tuple[str, ...]:
             "it can empty files that it may read": 0 < facts.landlock < _TRUNCATES,
             "it can send signals to your other processes": facts.landlock < _SCOPES_SIGNALS,
             "it may talk to local sockets": not facts.seccomp and confinement.net,
-            f"it can change its own {', '.join(confinement.kept)}": bool(confinement.kept),
         }
     return tuple(text for text, is_so in found.items() if is_so)
 
@@ -224,6 +221,8 @@ def is_below(path: str, directory: str) -> bool:
 def _box(confinement: Confinement, bwrap: str) -> Iterator[str]:
     """The words for bubblewrap: a file system that holds only the places, and namespaces without anybody else."""
     yield from (bwrap, *_NAMESPACES)
+    if os.path.exists(_KEYS):
+        yield from ("--ro-bind", "/dev/null", _KEYS)
     if not confinement.net:
         yield "--unshare-net"
     if os.geteuid() == 0:
@@ -234,9 +233,11 @@ def _box(confinement: Confinement, bwrap: str) -> Iterator[str]:
     binds = sorted([(p.real, "--ro-bind") for p in readable] + [(p.real, "--bind") for p in writable])
     for path, how in binds:
         yield from (how, path, path)
-    for path in confinement.kept:
-        yield from ("--ro-bind", path, path)
     yield from _links((*confinement.read, *confinement.write, *confinement.execute), [path for path, _ in binds])
+
+
+_KEYS: Final = "/proc/keys"
+"""The names of the user's keys in the kernel, which no namespace hides."""
 
 
 def _for_ourselves() -> tuple[str, ...]:
