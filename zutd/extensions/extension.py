@@ -4,6 +4,7 @@ What it registered, what it subscribed to, how it has behaved. Frames that conce
 answers, ready) are dealt with here; all others go to the host.
 """
 
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -232,7 +233,7 @@ class Extension:
         """One child from start to end."""
         log.note(f"start {self.name} {self.manifest.version}".rstrip())
         self.state = "starting"
-        self._began = trio.current_time()
+        self._began = time.monotonic()
         self._ready, self._heard = trio.Event(), trio.Event()
         child = self._child = Child(launch, self, log, self._around.watcher)
         try:
@@ -322,7 +323,7 @@ class Extension:
         self._heard.set()
         self.state = state
         self.error = ""
-        self.stats.ready_ms = (trio.current_time() - self._began) * 1000
+        self.stats.ready_ms = (time.monotonic() - self._began) * 1000
         if warning:
             self.warn(warning)
         self.settled.set()
