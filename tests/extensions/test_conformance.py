@@ -94,8 +94,7 @@ def test_one_of_zots_is_asked_in_its_own_protocol(tmp_path: Path) -> None:
     checks = look(extension(tmp_path, "good", GOOD + OLD, protocol=1), only("handshake", "registrations", "events"))
     assert not failed(checks)
     assert "session_start" in {check.name for check in checks}
-    newer = OLD.replace('"turn_end"', '"session_opened"').replace("def ack(frame):", "def ack(frame):\n    show()")
-    newer = "def show():\n    emit(type='status', key='k')\n" + newer
+    newer = OLD.replace('"turn_end"', '"session_opened"').replace('version="1")', 'version="1"); emit(type="status")')
     bad = failed(look(extension(tmp_path, "bad", GOOD + newer, protocol=1), only("registrations", "stdout")))
     assert "there is no event 'session_opened' to subscribe to" in bad["registrations: names and schemas"]
     assert any("there is no frame 'status' in protocol 1" in came for came in bad.values()), bad
