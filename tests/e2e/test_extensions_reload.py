@@ -20,8 +20,9 @@ from zutd.processes.table import below
 COUNT = int(os.environ.get("ZUTD_RELOAD_EXTENSIONS", "8"))
 RELOADS = int(os.environ.get("ZUTD_RELOADS", "50"))
 
-GROWTH = 1024
-"""KiB that the daemon may grow by in the second half of the reloads: an allocator's step, however many there are."""
+GROWTH = 1536
+"""KiB that the daemon may grow by in the second half of the reloads, however many there are: a step of the allocator,
+whose pieces have 1 MiB, and no more than one."""
 
 KEPT = 10_000
 """Events that are kept for frontends that ask again: with so many that store is full before we begin."""
