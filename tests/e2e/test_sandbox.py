@@ -409,6 +409,7 @@ def test_the_environment_holds_what_was_asked_for(inside: Inside) -> None:
 
     files, none, free = (set(json.loads(inside.tries(cell, code))) for cell in ("files", "none", "free"))
 
+    assert inside.tries("none", "said = os.environ['HOME'] == os.getcwd()") == "True"
     assert none <= plain | {"ZUTD_INSTANCE", "ZUTD_CHILD"}
     assert files - none == {"WANTED"}
     assert "UNWANTED" in free

@@ -323,6 +323,7 @@ def test_extensions_of_every_language_work_confined(home: Path, lang: str, boxed
         subprocess.run(["go", "build", "-trimpath", "-o", "begin", "."], cwd=made, check=True)
     fields = json.loads((made / "extension.json").read_text())
     permissions = {"run": True} if lang == "shell" else {}
+    assert f'"permissions": {json.dumps(permissions)}' in (made / "README.md").read_text()
     (made / "extension.json").write_text(json.dumps({**fields, "permissions": permissions}))
 
     report = json.loads(run_zutd(home, "ext", "test", str(made), "--json", env=env).stdout)
@@ -333,6 +334,35 @@ def test_extensions_of_every_language_work_confined(home: Path, lang: str, boxed
         result = only_result(daemon.prompt('call begin_note {"text": "milk"}'))
         assert text_of(result) == "1 notes"
         assert daemon.finish() == 0
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.parametrize("boxed", BOXED)
+def test_tools_do_not_trip_over_a_home_that_they_may_not_read(tmp_path: Path, boxed: bool) -> None:
+    """Git refuses to work when it sees a configuration that it cannot read: so it is not led there. Who names a path
+    in the home directory knows where it is.
+    """
+    home, project, user = (tmp_path / name for name in ("home", "project", "user"))
+    for made in (home, project, user):
+        made.mkdir()
+    (user / ".gitconfig").write_text("[user]\nname = x\n")
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    (project / "new").touch()
+    body = """
+import subprocess
+def go(frame):
+    words = ["git", "-C", os.path.realpath(sys.argv[1]), "status", "--short"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    respond(frame, action="display", display=f"{done.stdout}{done.stderr}{os.environ['HOME']}")
+serve(command(NAME), command_invoked=go)
+"""
+    for name, read in (("tool", ["$WORKSPACE"]), ("knows", ["$WORKSPACE", "~"])):
+        permissions = {"run": True, "read": read}
+        installed(home, name, body, permissions=permissions, args=[str(project)])
+    with Daemon(home, cwd=project, env={"HOME": str(user), **({} if boxed else without_bwrap(home))}) as daemon:
+        daemon.ready("tool", "knows")
+        said = {name: daemon.call("invoke_command", name=name)["display"] for name in ("tool", "knows")}
+    assert said == {"tool": f"?? new\n{home}/extensions/tool", "knows": f"?? new\n{user}"}
 
 
 def test_consent_notices_an_extension_that_rewrites_its_manifest(tmp_path: Path) -> None:

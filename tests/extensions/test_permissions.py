@@ -117,6 +117,21 @@ def test_host_env_is_part_of_env() -> None:
     assert manifest.host_env == ("A", "B")
 
 
+@pytest.mark.parametrize(
+    ("permissions", "is_so"),
+    [
+        (Permissions(), False),
+        (Permissions(read=("$WORKSPACE", "a", "/home/me")), False),
+        (Permissions(read=("~",)), True),
+        (Permissions(write=("~/x",)), True),
+        (Permissions(env=("HOME",)), True),
+    ],
+)
+def test_who_is_told_where_home_is(permissions: Permissions, is_so: bool) -> None:
+    """Whoever names a path in it, or asks for the variable."""
+    assert permissions.is_at_home is is_so
+
+
 def test_in_words() -> None:
     """A user reads what it may do; what is dangerous about a wide path is said beside it."""
     assert in_words(None) == ("declares no permissions: it may do all that you may",)

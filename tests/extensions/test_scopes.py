@@ -25,7 +25,8 @@ def setting(tmp_path: Path) -> Setting:
         directory=str(directory),
         workspace=str(base / "work"),
         home=str(base / "user/.local/state/zut"),
-        environ={"HOME": str(base / "user")},
+        user_home=str(base / "user"),
+        environ={},
         program=(),
     )
 
@@ -45,7 +46,7 @@ def test_nothing_asked_for_is_itself_and_the_system(setting: Setting) -> None:
     found = made(setting)
     assert reads(found, f"{setting.directory}/any/file")
     assert all(reads(found, os.path.realpath(path)) for path in SYSTEM if os.path.exists(path))
-    secrets = [setting.environ["HOME"], setting.workspace, setting.home, "/etc/shadow", "/etc", "/proc", "/dev", "/run"]
+    secrets = [setting.user_home, setting.workspace, setting.home, "/etc/shadow", "/etc", "/proc", "/dev", "/run"]
     assert not any(reads(found, path) for path in [*secrets, "/tmp", "/var", "/root", "/home", "/", "/etc/hosts"])
     assert found.write == ()
 
@@ -56,9 +57,9 @@ def test_each_beginning_has_its_place(setting: Setting) -> None:
     (Path(setting.directory) / "inner").mkdir()
     found = made(setting, read=read, write=("data/a", "~/new", "$WORKSPACE/new"))
     places = {place.real for place in found.read}
-    assert {f"{setting.environ['HOME']}/notes", setting.workspace} <= places
+    assert {f"{setting.user_home}/notes", setting.workspace} <= places
     assert [place.real for place in found.write] == [f"{setting.directory}/data/a"]
-    assert not os.path.exists(f"{setting.environ['HOME']}/new")
+    assert not os.path.exists(f"{setting.user_home}/new")
 
 
 def test_a_link_of_the_user_is_followed(setting: Setting, tmp_path: Path) -> None:
@@ -66,14 +67,14 @@ def test_a_link_of_the_user_is_followed(setting: Setting, tmp_path: Path) -> Non
     (tmp_path / "user/link").symlink_to("notes")
     found = made(setting, read=("~/link",))
     place = next(place for place in found.read if place.name.endswith("/link"))
-    assert place.real == f"{setting.environ['HOME']}/notes"
+    assert place.real == f"{setting.user_home}/notes"
 
 
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_a_link_of_the_extension_or_the_project_is_not(setting: Setting, kind: str) -> None:
     """What is written as a path inside must lie inside, at every part of it."""
-    (Path(setting.directory) / "data").symlink_to(setting.environ["HOME"])
-    (Path(setting.workspace) / "data").symlink_to(setting.environ["HOME"])
+    (Path(setting.directory) / "data").symlink_to(setting.user_home)
+    (Path(setting.workspace) / "data").symlink_to(setting.user_home)
     for path in ("data", "data/notes", "$WORKSPACE/data", "$WORKSPACE/data/notes"):
         with pytest.raises(ManifestError, match="is a link that leaves"):
             made(setting, **{kind: (path,)})
@@ -81,12 +82,12 @@ def test_a_link_of_the_extension_or_the_project_is_not(setting: Setting, kind: s
 
 def test_a_link_that_it_may_have_made_itself_is_nothing(setting: Setting) -> None:
     """In what it may write it can put a link, and name that: it gives nothing that it had not."""
-    shared = Path(setting.environ["HOME"]) / "shared"
+    shared = Path(setting.user_home) / "shared"
     (shared / "real").mkdir(parents=True)
     (shared / "planted").symlink_to("../notes")
     found = made(setting, read=("~/shared/planted",), write=("~/shared", "~/shared/planted", "~/shared/real"))
     assert [place.real for place in found.write] == [str(shared)]
-    assert not reads(found, f"{setting.environ['HOME']}/notes")
+    assert not reads(found, f"{setting.user_home}/notes")
 
 
 @pytest.mark.parametrize(
@@ -127,9 +128,9 @@ def test_what_should_be_known_about_paths_is_said(setting: Setting) -> None:
     """What is not there cannot be granted; what takes in the home directory grants more than it seems to."""
     _, remarks = confinement(Permissions(read=("/no/such", "~/notes"), write=("~/none",)), setting)
     missing = "is not there, so it can neither be read nor written"
-    assert remarks == (f"/no/such {missing}", f"{setting.environ['HOME']}/none {missing}")
+    assert remarks == (f"/no/such {missing}", f"{setting.user_home}/none {missing}")
 
-    at_home = attrs.evolve(setting, workspace=setting.environ["HOME"])
+    at_home = attrs.evolve(setting, workspace=setting.user_home)
     for path in ("$WORKSPACE", "~", "/"):
         _, (remark,) = confinement(Permissions(read=(path,)), at_home)
         assert "takes in your home directory, with your keys and passwords" in remark
@@ -140,7 +141,7 @@ def test_net_brings_what_names_and_certificates_need(setting: Setting, tmp_path:
     """The resolver's files and the certificates, also those that a variable names; without net they are not there."""
     own = tmp_path / "own.pem"
     own.write_text("")
-    with_own = attrs.evolve(setting, environ={**setting.environ, "SSL_CERT_FILE": str(own)})
+    with_own = attrs.evolve(setting, environ={"SSL_CERT_FILE": str(own)})
     found = made(with_own, net=True)
     wanted = [path for path in ("/etc/hosts", "/etc/resolv.conf", "/etc/ssl/certs") if os.path.exists(path)]
     assert all(reads(found, os.path.realpath(path)) for path in [*wanted, str(own)])
@@ -165,4 +166,4 @@ def test_an_interpreter_brings_its_libraries_and_nothing_beside(setting: Setting
 def test_a_home_that_is_not_known(setting: Setting) -> None:
     """``~`` without HOME is an error, not the root."""
     with pytest.raises(ManifestError, match="HOME is not set"):
-        made(attrs.evolve(setting, environ={}), read=("~/notes",))
+        made(attrs.evolve(setting, user_home=""), read=("~/notes",))

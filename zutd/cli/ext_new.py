@@ -17,19 +17,22 @@ _LONGEST_WORD: Final = 58
 
 
 class _Language(NamedTuple):
-    """What is special about a language. ``exec`` may hold @NAME@; ``needs`` is what must be there to run it."""
+    """What is special about a language. ``exec`` may hold @NAME@; ``needs`` is what must be there to run it;
+    ``permissions`` are the fewest with which its template works.
+    """
 
     exec: str
     language: str
     needs: str
     build: str = ""
+    permissions: str = "{}"
 
 
 _LANGUAGES: Final = {
     "python": _Language("./main.py", "python", "python3"),
     "typescript": _Language("./main.mjs", "javascript", "node"),
     "node": _Language("./main.mjs", "javascript", "node"),
-    "shell": _Language("./main.sh", "shell", "jq"),
+    "shell": _Language("./main.sh", "shell", "jq", permissions='{"run": true}'),
     "go": _Language("./@NAME@", "go", "go", build="go build -o @NAME@ ."),
 }
 
@@ -72,7 +75,8 @@ def _files(name: str, chosen: str) -> Iterator[tuple[str, str]]:
     yield MANIFEST, json.dumps(manifest, indent=2) + "\n"
     build = f"Build it first:\n\n    {_fill(language.build, name)}\n\n" if language.build else ""
     install = "zutd ext install --build=go ." if language.build else "zutd ext install ."
-    yield "README.md", _fill(_read("README.md"), name).replace("@BUILD@", build).replace("@INSTALL@", install)
+    readme = _fill(_read("README.md"), name).replace("@BUILD@", build).replace("@INSTALL@", install)
+    yield "README.md", readme.replace("@PERMISSIONS@", language.permissions)
     for file in sorted(os.listdir(os.path.join(_TEMPLATES, chosen))):
         inner = file.removesuffix(_SUFFIX)
         yield inner, _fill(_read(os.path.join(chosen, inner)), name)

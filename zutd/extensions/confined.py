@@ -51,8 +51,15 @@ class Confiner:
         plain = child_environment(host, hand_over=permissions.env) | own
         program, parts, search_path = await self._find_program(manifest, directory, plain)
         env = confined_environment(host, hand_over=permissions.env, net=permissions.net) | own | {"PATH": search_path}
+        if not permissions.is_at_home:
+            env["HOME"] = directory  # programs trip over files there that they can see and may not read
         setting = Setting(
-            directory=directory, workspace=self._workspace, home=self._home, environ=env, program=parts.files
+            directory=directory,
+            workspace=self._workspace,
+            home=self._home,
+            user_home=plain.get("HOME", ""),
+            environ=env,
+            program=parts.files,
         )
         box, remarks = confinement(permissions, setting)
         facts = await self._look(search_path)

@@ -26,6 +26,11 @@ class Permissions(NamedTuple):
     run: bool = False
     env: tuple[str, ...] = ()
 
+    @property
+    def is_at_home(self) -> bool:
+        """Whether it has to do with the user's home directory, and so must know where that is."""
+        return "HOME" in self.env or any(anchor(path)[0] == "~" for path in (*self.read, *self.write))
+
 
 def check_permissions(value: Any) -> Permissions:
     """Make :class:`Permissions` of parsed JSON. Raises :class:`PermissionsError`."""

@@ -31,11 +31,13 @@ SYSTEM: Final = (
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/ld-musl-x86_64.path"),
     *("/etc/localtime", "/etc/timezone", "/etc/locale.alias", "/etc/locale.conf", "/etc/alternatives"),
     *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release", "/etc/mime.types", "/etc/terminfo"),
+    *("/etc/gitconfig", "/etc/bash.bashrc", "/etc/profile", "/etc/inputrc", "/etc/perl", "/etc/python3"),
+    *(f"/etc/python3.{minor}" for minor in range(9, 16)),
     *("/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies"),
     *("/sys/devices/system", "/sys/kernel/mm/transparent_hugepage"),
 )
-"""What every program may read, where it is there. Of /etc only what libraries ask for, and nothing that is secret to
-some: for root nothing is.
+"""What every program may read, where it is there. Of /etc only what libraries, languages and tools trip over when they
+see it and may not read it; nothing that is secret to some: for root nothing is.
 """
 
 NETWORK: Final = (
@@ -51,12 +53,14 @@ _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 @attrs.frozen(kw_only=True)
 class Setting:
     """Whose permissions they are, and where: real or not, ``directory``, ``workspace`` and ``home`` (zutd's) are
-    absolute. ``environ`` is what the extension will get, ``program`` the files that it is made of, as it asks for them.
+    absolute, ``user_home`` too unless it is not known. ``environ`` is what the extension will get, ``program`` the
+    files that it is made of, as it asks for them.
     """
 
     directory: str
     workspace: str
     home: str
+    user_home: str
     environ: Mapping[str, str]
     program: tuple[str, ...]
 
@@ -85,7 +89,7 @@ def confinement(permissions: Permissions, setting: Setting) -> tuple[Confinement
 
 
 def _remarks(places: Iterable[Place], setting: Setting) -> Iterator[str]:
-    user_home = os.path.realpath(setting.environ.get("HOME") or setting.home)
+    user_home = os.path.realpath(setting.user_home or setting.home)
     for place in places:
         if not os.path.exists(place.real):
             yield f"{place.name} is not there, so it can neither be read nor written"
@@ -99,7 +103,7 @@ def _place(path: str) -> Place:
 
 def _resolve(kind: str, path: str, setting: Setting) -> Place:
     start, rest = anchor(path)
-    roots = {"": setting.directory, WORKSPACE: setting.workspace, "~": setting.environ.get("HOME", ""), "/": "/"}
+    roots = {"": setting.directory, WORKSPACE: setting.workspace, "~": setting.user_home, "/": "/"}
     root = roots[start]
     if not root:
         raise ManifestError(f"permissions.{kind}: {path!r} needs a home directory, and HOME is not set")
