@@ -101,7 +101,7 @@ class SmallDisk:
 
     def remount(self, how: str) -> str:
         """Mount it again, ``ro`` or ``rw``; what mount says if it refuses."""
-        return self.run("mount", "-o", f"remount,{how}", str(self.mountpoint))
+        return self.run("mount", "-o", f"remount,bind,{how}", str(self.mountpoint))
 
     def run(self, *command: str) -> str:
         """Run something inside; what it complains of."""

@@ -234,12 +234,23 @@ def _compacting(stage: Stage) -> None:
     assert stage.server.wait_requests(3)
 
 
+def _compacting_within(stage: Stage) -> None:
+    stage.whole_prompt("hello")
+    stage.hold_answer()
+    stage.begin()
+    stage.daemon.event("compact_start", reason="threshold")
+    assert stage.server.wait_requests(3)
+
+
 def _done(stage: Stage) -> None:
     stage.whole_prompt("hello")
     stage.whole_prompt("go")
 
 
 HELLO: Final[Json] = {"text": "hello"}
+FULL: Final[Json] = {"input": 120_000, "output": 20}
+"""What a server counts when the window that is assumed of its model is all but full."""
+
 
 PHASES: Final[dict[str, tuple[Callable[[Stage], None], list[Json]]]] = {
     "before the first prompt": (_new, turn()),
@@ -251,6 +262,10 @@ PHASES: Final[dict[str, tuple[Callable[[Stage], None], list[Json]]]] = {
     "between tools and the next step": (_between, [HELLO, *turn()]),
     "while another prompt is queued": (_queued, [HELLO, *turn(hold=0)]),
     "while compacting": (_compacting, [HELLO, HELLO, {"text": SEEN, "hold": 0}, *turn()]),
+    "while compacting within a turn": (
+        _compacting_within,
+        [HELLO, turn(usage=FULL)[0], {"text": SEEN, "hold": 0}, {"text": SEEN}],
+    ),
     "at done": (_done, [HELLO, *turn()]),
 }
 """How a daemon is brought there, and what its model answers on the way and after."""

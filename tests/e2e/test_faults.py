@@ -130,6 +130,30 @@ def test_full_disk(tmp_path: Path, phase: str) -> None:
             reopened(stage, stage.daemon.frames)
 
 
+def test_full_disk_for_whole_files(tmp_path: Path) -> None:
+    """Forks to a file, exports and imports: refused with the reason, and not even a part of a file stays behind."""
+    with SmallDisk(tmp_path / "disk") as disk:
+        home, command = disk.mountpoint / "home", disk.inside(*RPC)
+        with stage_at("at done", tmp_path, home=home, command=command, look=disk.seen) as stage:
+            reach(stage, "at done")
+            stage.daemon.call("export_session", format="zut", path=str(tmp_path / "given.jsonl"))
+            asked: dict[str, Json] = {
+                "fork": {"to": "file"},
+                "export_session": {"format": "html", "path": str(disk.mountpoint / "page.html")},
+                "import_session": {"path": str(tmp_path / "given.jsonl")},
+            }
+            disk.fill()
+            before = sorted(disk.seen(disk.mountpoint).rglob("*"))
+            for name, fields in asked.items():
+                assert "disk is full" in stage.daemon.refused(name, **fields)["error"]
+            assert sorted(disk.seen(disk.mountpoint).rglob("*")) == before
+            disk.free()
+            for name, fields in asked.items():
+                stage.daemon.call(name, **fields)
+            go_on(stage, stage.daemon)
+            assert stage.daemon.finish() == 0
+
+
 @AT_EVERY_PHASE
 def test_read_only_disk(tmp_path: Path, phase: str) -> None:
     """EROFS in a file that is open already, as after an error of the disk: the same, when it is writable again."""
