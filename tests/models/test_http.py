@@ -374,6 +374,26 @@ def test_a_certificate_that_nobody_trusts_is_refused(secure: str) -> None:
     assert "certificate" in error.message.lower()
 
 
+def test_the_environment_names_certificates_to_trust(
+    secure: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a company's network."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert trio.run(post, endpoint(secure)).want is Want.NOTHING
+
+
+@pytest.mark.parametrize("file", ["missing", ".", "no-certificate"])
+def test_certificates_that_cannot_be_read_are_a_setting_to_mend(
+    secure: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable and the reason are named; it is not tried again, and no fault of ours."""
+    (tmp_path / "no-certificate").write_text("hello")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
+    error = error_of(lambda: post(endpoint(secure)))
+    assert error.kind is ErrorKind.REQUEST
+    assert f"SSL_CERT_FILE={tmp_path / file}" in error.message
+
+
 def test_insecure_accepts_any_certificate(secure: str) -> None:
     """The user may know better."""
     assert trio.run(post, endpoint(secure, insecure=True)).want is Want.NOTHING

@@ -10,6 +10,7 @@ client's own generators end in order, and a finished stream leaves a connection 
 
 import enum
 import math
+import os
 import time
 from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
@@ -142,7 +143,7 @@ class HttpClient:
             raise ModelError(ErrorKind.REQUEST, f"{self._endpoint.provider}: the base URL is not valid")
         module = load()
         secure = self._endpoint.url.lower().startswith("https:")
-        context: Any = secure and not self._endpoint.insecure and module.create_ssl_context()
+        context: Any = secure and not self._endpoint.insecure and _trusted(module)
         try:
             client: httpx.AsyncClient = module.AsyncClient(
                 headers={"user-agent": f"zutd/{__version__}", "accept-encoding": "identity"},
@@ -266,6 +267,18 @@ def _streams(response: "httpx.Response") -> bool:
     """Say whether this is a stream; servers that do not stream answer 200 with a JSON or HTML document."""
     kind = response.headers.get("content-type", "").lower()
     return 200 <= response.status_code < 300 and not kind.startswith(("application/json", "text/html"))
+
+
+def _trusted(module: Any) -> Any:
+    """The certificates to trust: the environment's, else the client's own. Raises :class:`ModelError`."""
+    try:
+        return module.create_ssl_context()
+    except OSError as exc:
+        named = [f"{name}={os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
+        problem = exc.strerror or str(exc)
+        raise ModelError(
+            ErrorKind.REQUEST, f"the certificates cannot be read ({', '.join(named) or 'the built-in ones'}): {problem}"
+        ) from exc
 
 
 def _host(url: str) -> str:
