@@ -5,7 +5,7 @@ Nothing here ever writes: a start-up must not change a user's files.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 import attrs
@@ -93,12 +93,13 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _number(low: float, high: float = float("inf")) -> Callable[[Any], bool]:
+    """Above ``low``, at most ``high``, and finite."""
+    return lambda value: type(value) in (int, float) and low < value <= high and value != float("inf")
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def _count(low: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and value >= low
 
 
 _CONFIG_FIELDS: Final = {
@@ -106,14 +107,14 @@ _CONFIG_FIELDS: Final = {
     "model": ("model", _is_text, "a string"),
     "base_url": ("base_url", _is_text, "a string"),
     "reasoning": ("reasoning", _is_text, "a string"),
-    "temperature": ("temperature", _is_number, "a number"),
+    "temperature": ("temperature", lambda value: _number(-1, 2)(value) and value >= 0, "a number from 0 to 2"),
     "insecure": ("insecure", lambda value: isinstance(value, bool), "true or false"),
-    "max_steps": ("max_steps", _is_count, "a whole number"),
-    "bash_max_timeout": ("bash_max_timeout", _is_count, "a whole number"),
+    "max_steps": ("max_steps", _count(0), "a whole number, 0 for no limit"),
+    "bash_max_timeout": ("bash_max_timeout", _count(1), "a whole number of seconds from 1"),
     "ext_sandbox": ("ext_sandbox", lambda value: value in SANDBOX_MODES, " or ".join(SANDBOX_MODES)),
-    "model_idle_timeout": ("idle_timeout", _is_number, "a number"),
-    "rpc_max_line": ("max_line", _is_count, "a whole number"),
-    "rpc_stall_timeout": ("stall_timeout", _is_number, "a number"),
+    "model_idle_timeout": ("idle_timeout", _number(0), "a number of seconds above 0"),
+    "rpc_max_line": ("max_line", _count(1024), "a whole number of bytes from 1024"),
+    "rpc_stall_timeout": ("stall_timeout", _number(0), "a number of seconds above 0"),
 }
 """Keys of ``config.json`` that zutd knows, and the setting each stands for. All others are other programs' business."""
 
@@ -130,7 +131,7 @@ def read_config(home: str) -> tuple[dict[str, Any], str]:
             value = json.loads(file.read().decode("utf-8-sig"))
     except FileNotFoundError:
         return {}, ""
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         return {}, f"{path} cannot be read and is ignored: {exc}"
     if not isinstance(value, dict):
         return {}, f"{path} does not hold a JSON object and is ignored"

@@ -50,3 +50,25 @@ def test_a_broken_auth_json_is_named_where_its_key_is_missing(tmp_path: Path) ->
     assert (run.returncode, run.stdout) == (2, "")
     assert f"{tmp_path / 'auth.json'} cannot be read" in run.stderr
     assert "secret" not in run.stderr
+
+
+def test_no_file_is_deep_enough_to_be_the_end(tmp_path: Path) -> None:
+    """Bottomless nesting in any file of the home or a project is a mistake like others, wherever it is read."""
+    files = ("config.json", "models.json", "auth.json", "zutd/trust.json", "zutd/workspaces.json", "schema.json")
+    for name in (*files, "extensions/deep/extension.json", ".zut/extensions/own/extension.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("[" * 100_000)
+    for code, *words in (
+        (0, "-p", "hi"),
+        (2, "-p", "hi", "--output-schema", "schema.json"),
+        (2, "-p", "hi", "--provider", "anthropic", "--model", "claude-sonnet-4-5"),
+        (0, "--list-models"),
+        (0, "ext", "list"),
+        (1, "ext", "doctor"),
+        (0, "trust", "--list"),
+        (0, "trust"),
+        (0, "session", "list"),
+    ):
+        run = run_zutd(tmp_path, *words)
+        assert (words, run.returncode) == (words, code), run.stderr
+        assert "Traceback" not in run.stderr

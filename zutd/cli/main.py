@@ -269,7 +269,7 @@ def _read_schema(path: str) -> Any:
     try:
         with open(path, "rb") as file:
             return json.loads(file.read())
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         raise UsageError(f"--output-schema {path}: {exc}") from None
 
 

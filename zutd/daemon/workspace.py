@@ -110,7 +110,7 @@ def trusted_workspaces(home: str) -> tuple[str, ...]:
     try:
         with open(os.path.join(home, _TRUST), encoding="utf-8") as file:
             return _paths(json.load(file))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ()
 
 

@@ -45,6 +45,6 @@ def _read(path: str) -> Any:
             return json.load(file)
     except FileNotFoundError:
         return None
-    except ValueError:
+    except (ValueError, RecursionError):
         os.replace(path, f"{path}.broken")
         return None

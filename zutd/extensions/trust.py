@@ -42,7 +42,7 @@ def trusted(home: str) -> dict[str, str]:
     try:
         with open(os.path.join(home, _FILE), encoding="utf-8") as file:
             return _consents(json.load(file))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
 
 

@@ -33,7 +33,7 @@ from zutd.wire.stdio import Stdio
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -198,7 +198,7 @@ def _rows(data: bytes, *, partial: bool) -> list[_Row]:
     if last and (lines or not partial):
         try:
             json.loads(last)  # a row that only lacks its LF counts, a torn one does not
-        except ValueError:
+        except (ValueError, RecursionError):
             return rows
         rows.extend(row for row in [_row(last)] if row)
     return rows
