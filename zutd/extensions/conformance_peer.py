@@ -14,6 +14,7 @@ from zutd.extensions.intercept import ExtensionGoneError
 from zutd.extensions.lines import StartError, check_hello
 from zutd.extensions.majors import Major
 from zutd.extensions.process import IDS, PIPE_GRACE, TERM_GRACE, Launch, new_mark
+from zutd.extensions.registrations import claim_of
 from zutd.extensions.registry import Claims, CommandClaim, ToolClaim
 from zutd.frames.extension import (
     FROM_EXTENSION,
@@ -228,15 +229,7 @@ class Peer:
         self.commands.append(CommandClaim(name=frame.name, description=frame.description))
 
     def _register_tool(self, frame: RegisterTool) -> None:
-        self.tools.append(
-            ToolClaim(
-                name=frame.name,
-                description=frame.description,
-                schema=frame.schema,
-                deferred=frame.deferred,
-                interactive=frame.interactive,
-            )
-        )
+        self.tools.append(claim_of(frame))
 
     def _subscribe(self, frame: Subscribe) -> None:
         self.events.extend(name for name in frame.events if name not in self.events)

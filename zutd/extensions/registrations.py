@@ -43,15 +43,7 @@ class Registrations:
         problem = check_tool(frame.name, frame.schema, len(encode(_or_null(frame.schema))))
         if problem := problem or self._too_many(f"tool {frame.name}"):
             return problem
-        self._tools.append(
-            ToolClaim(
-                name=frame.name,
-                description=frame.description,
-                schema=frame.schema,
-                deferred=frame.deferred,
-                interactive=frame.interactive,
-            )
-        )
+        self._tools.append(claim_of(frame))
         return ""
 
     def _too_many(self, what: str) -> str:
@@ -74,6 +66,17 @@ class Registrations:
         self.events.clear()
         if not guarding:
             self.intercepts.clear()
+
+
+def claim_of(frame: RegisterTool) -> ToolClaim:
+    """A registration as a claim."""
+    return ToolClaim(
+        name=frame.name,
+        description=frame.description,
+        schema=frame.schema,
+        deferred=frame.deferred,
+        interactive=frame.interactive,
+    )
 
 
 def _or_null(schema: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import attrs
 
@@ -96,3 +96,15 @@ def text_output(text: str, *, details: Any = ABSENT, is_error: bool = False) -> 
 def kept_output(text: str, kept: Plan | Goal) -> ToolOutput:
     """An output of one text block, and something that the session shall hold."""
     return ToolOutput(content=(Text(text=text),), kept=kept)
+
+
+class BuiltinTool:
+    """What built-in tools are unless they say otherwise: nobody's, offered at once, free to change things, and their
+    arguments free to be rewritten by a guard.
+    """
+
+    __slots__ = ()
+    side_effects: ClassVar[bool] = True
+    extension: ClassVar[str] = ""
+    deferred: ClassVar[bool] = False
+    rewritable: ClassVar[bool] = True

@@ -11,7 +11,7 @@ import trio
 
 from zutd.processes.group import Watcher, describe_exit
 from zutd.tools.arguments import check_arguments
-from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
+from zutd.tools.base import BuiltinTool, ToolContext, ToolError, ToolOutput, text_output
 from zutd.tools.child import Ending, Order, Remainder, run_child
 from zutd.tools.files import readable
 from zutd.tools.spill import Kept, Spill
@@ -45,7 +45,7 @@ def find_shell() -> str:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class BashTool:
+class BashTool(BuiltinTool):
     """Runs command lines. ``spill_directory`` takes files with long outputs; None is the system's place."""
 
     max_timeout: int = DEFAULT_MAX_TIMEOUT
@@ -54,10 +54,6 @@ class BashTool:
     spill_directory: str | None = None
     kept: Kept = attrs.field(factory=Kept)
     name: ClassVar[str] = "bash"
-    side_effects: ClassVar[bool] = True
-    extension: ClassVar[str] = ""
-    deferred: ClassVar[bool] = False
-    rewritable: ClassVar[bool] = True
 
     @property
     def description(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from zutd.tools.arguments import check_arguments
-from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
+from zutd.tools.base import BuiltinTool, ToolContext, ToolError, ToolOutput, text_output
 from zutd.tools.files import off_loop, open_regular, read_all, readable, replace_file, resolve
 from zutd.tools.text import counted
 
@@ -41,7 +41,7 @@ SCHEMA: Final = {
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class EditTool:
+class EditTool(BuiltinTool):
     """Replaces texts in a file."""
 
     name: ClassVar[str] = "edit"
@@ -50,10 +50,6 @@ class EditTool:
         "not overlap; if one cannot be made, nothing is changed. Line ends may be given as LF for any file."
     )
     schema: ClassVar[dict[str, Any]] = SCHEMA
-    side_effects: ClassVar[bool] = True
-    extension: ClassVar[str] = ""
-    deferred: ClassVar[bool] = False
-    rewritable: ClassVar[bool] = True
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Make all ``edits`` in ``path``, or none."""

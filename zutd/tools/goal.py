@@ -11,7 +11,7 @@ import attrs
 
 from zutd.frames.plan import Goal
 from zutd.tools.arguments import check_arguments
-from zutd.tools.base import ToolContext, ToolError, ToolOutput, kept_output
+from zutd.tools.base import BuiltinTool, ToolContext, ToolError, ToolOutput, kept_output
 
 SCHEMA: Final = {
     "type": "object",
@@ -26,7 +26,7 @@ SCHEMA: Final = {
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class UpdateGoalTool:
+class UpdateGoalTool(BuiltinTool):
     """Sets the session's goal or says how it stands; ``current`` gives the goal there is."""
 
     current: Callable[[], Goal | None]
@@ -36,9 +36,6 @@ class UpdateGoalTool:
         "(with a reason). The goal is shown to the user and reminds you when the conversation was summarised."
     )
     schema: ClassVar[dict[str, Any]] = SCHEMA
-    side_effects: ClassVar[bool] = True
-    extension: ClassVar[str] = ""
-    deferred: ClassVar[bool] = False
     rewritable: ClassVar[bool] = False
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:  # noqa: ARG002 - a Tool's shape

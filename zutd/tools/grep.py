@@ -10,7 +10,7 @@ import trio
 
 from zutd.processes.group import Watcher, describe_exit
 from zutd.tools.arguments import check_arguments
-from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
+from zutd.tools.base import BuiltinTool, ToolContext, ToolError, ToolOutput, text_output
 from zutd.tools.child import Ending, Order, run_child
 from zutd.tools.files import failure, kind_of, readable, resolve
 from zutd.tools.text import MAX_BYTES, MAX_LINES, cut, decode, fit
@@ -72,7 +72,7 @@ def find_engine() -> Engine:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class GrepTool:
+class GrepTool(BuiltinTool):
     """Searches files for a pattern."""
 
     engine: Engine = attrs.field(factory=find_engine)
@@ -81,9 +81,6 @@ class GrepTool:
     name: ClassVar[str] = "grep"
     schema: ClassVar[dict[str, Any]] = SCHEMA
     side_effects: ClassVar[bool] = False
-    extension: ClassVar[str] = ""
-    deferred: ClassVar[bool] = False
-    rewritable: ClassVar[bool] = True
 
     @property
     def description(self) -> str:

@@ -6,7 +6,7 @@ import attrs
 
 from zutd.frames.plan import Plan, PlanStep
 from zutd.tools.arguments import check_arguments
-from zutd.tools.base import ToolContext, ToolOutput, kept_output
+from zutd.tools.base import BuiltinTool, ToolContext, ToolOutput, kept_output
 
 SCHEMA: Final = {
     "type": "object",
@@ -32,7 +32,7 @@ SCHEMA: Final = {
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class UpdatePlanTool:
+class UpdatePlanTool(BuiltinTool):
     """Replaces the session's plan. Nothing happens by itself because of it."""
 
     name: ClassVar[str] = "update_plan"
@@ -41,9 +41,6 @@ class UpdatePlanTool:
         "Not for tasks of one or two steps."
     )
     schema: ClassVar[dict[str, Any]] = SCHEMA
-    side_effects: ClassVar[bool] = True
-    extension: ClassVar[str] = ""
-    deferred: ClassVar[bool] = False
     rewritable: ClassVar[bool] = False
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:  # noqa: ARG002 - a Tool's shape

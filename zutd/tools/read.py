@@ -9,7 +9,7 @@ import trio
 
 from zutd.frames.blocks import Image, Text
 from zutd.tools.arguments import check_arguments
-from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
+from zutd.tools.base import BuiltinTool, ToolContext, ToolError, ToolOutput, text_output
 from zutd.tools.files import INLINE, failure, open_regular, readable, resolve
 from zutd.tools.text import MAX_BYTES, MAX_LINES, counted, fit, is_lossy
 from zutd.tools.window import LineWindow, Shown
@@ -35,7 +35,7 @@ SCHEMA: Final = {
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class ReadTool:
+class ReadTool(BuiltinTool):
     """Reads a text file from a line on, or a picture."""
 
     name: ClassVar[str] = "read"
@@ -45,9 +45,6 @@ class ReadTool:
     )
     schema: ClassVar[dict[str, Any]] = SCHEMA
     side_effects: ClassVar[bool] = False
-    extension: ClassVar[str] = ""
-    deferred: ClassVar[bool] = False
-    rewritable: ClassVar[bool] = True
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Read ``path`` from line ``offset`` on."""

@@ -2,12 +2,12 @@
 
 import difflib
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import attrs
 
 from zutd.tools.arguments import check_arguments
-from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
+from zutd.tools.base import BuiltinTool, ToolContext, ToolError, ToolOutput, text_output
 
 
 class Readable(Protocol):
@@ -40,16 +40,13 @@ class Readable(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class SkillTool:
+class SkillTool(BuiltinTool):
     """Looks skills up in ``skills``, which is asked at each call: extensions bring theirs late."""
 
     skills: Callable[[], Mapping[str, Readable]]
-    name: str = "skill"
-    description: str = "Read a skill: instructions for a kind of work, with the directory of its files."
-    side_effects: bool = False
-    extension: str = ""
-    deferred: bool = False
-    rewritable: bool = True
+    name: ClassVar[str] = "skill"
+    description: ClassVar[str] = "Read a skill: instructions for a kind of work, with the directory of its files."
+    side_effects: ClassVar[bool] = False
 
     @property
     def schema(self) -> dict[str, Any]:

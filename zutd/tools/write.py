@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from zutd.tools.arguments import check_arguments
-from zutd.tools.base import ToolContext, ToolError, ToolOutput, text_output
+from zutd.tools.base import BuiltinTool, ToolContext, ToolError, ToolOutput, text_output
 from zutd.tools.files import off_loop, open_regular, read_all, readable, replace_file, resolve
 from zutd.tools.text import counted, line_count
 
@@ -25,7 +25,7 @@ SCHEMA: Final = {
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class WriteTool:
+class WriteTool(BuiltinTool):
     """Makes or replaces a file."""
 
     name: ClassVar[str] = "write"
@@ -33,10 +33,6 @@ class WriteTool:
         "Create a file, or replace all of it. Missing directories are made. To change parts of a file use edit."
     )
     schema: ClassVar[dict[str, Any]] = SCHEMA
-    side_effects: ClassVar[bool] = True
-    extension: ClassVar[str] = ""
-    deferred: ClassVar[bool] = False
-    rewritable: ClassVar[bool] = True
 
     async def run(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Make ``content`` the content of ``path``."""
