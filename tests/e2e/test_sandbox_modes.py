@@ -63,7 +63,9 @@ def errors(daemon: Daemon) -> list[str]:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An empty home."""
-    return tmp_path
+    path = tmp_path / "home"
+    path.mkdir()
+    return path
 
 
 # --- where nothing can be enforced -----------------------------------------------------------------------------------
@@ -281,7 +283,7 @@ def test_a_path_that_is_not_there_is_a_warning(home: Path) -> None:
 @pytest.mark.parametrize("run", [True, False])
 def test_a_shim_is_seen_through(home: Path, run: bool) -> None:
     """An interpreter that PATH finds as a script (pyenv, asdf) is asked where it really is; so it needs not run."""
-    shims = home / "shims"
+    shims = home.parent / "shims"
     shims.mkdir()
     (shims / "python3").write_text(f'#!/bin/sh\nls / > /dev/null\nexec {sys.executable} "$@"\n')
     (shims / "python3").chmod(0o755)
@@ -293,6 +295,28 @@ def test_a_shim_is_seen_through(home: Path, run: bool) -> None:
         daemon.ready("x")
         assert not [text for text in view(daemon, "x")["warnings"] if "script" in text]
         assert view(daemon, "x")["state"] == "ready"
+
+
+@pytest.mark.parametrize("where", ["own", "project", "relative", "by-name"])
+def test_nobody_is_asked_whom_an_extension_could_have_brought(tmp_path: Path, where: str) -> None:
+    """Asking a shim runs it as the user: so only what PATH has is asked, and nothing in the project or the extension,
+    whatever its name.
+    """
+    home, project = tmp_path / "home", tmp_path / "project"
+    directory = home / "extensions/x"
+    for made in (directory, project):
+        made.mkdir(parents=True)
+    escaped = tmp_path / "escaped"
+    shim = (directory if where in ("own", "relative") else project) / "python3"
+    shim.write_text(f"#!/bin/sh\necho x > {escaped}\necho {sys.executable}\n")
+    shim.chmod(0o755)
+    first = {"relative": "#!./python3", "by-name": "#!/usr/bin/env python3"}.get(where, f"#!{shim}")
+    (directory / "x.py").write_text(first + "\n")
+    (directory / "x.py").chmod(0o755)
+    manifest = {"name": "x", "exec": "./x.py", "permissions": {"run": True, "write": ["data"]}}
+    (directory / "extension.json").write_text(json.dumps(manifest))
+    run_zutd(home, "ext", "doctor", cwd=project, env={"PATH": f"{project}:{os.environ['PATH']}"})
+    assert not escaped.exists()
 
 
 def test_a_script_that_is_no_known_shim_is_a_warning(home: Path) -> None:

@@ -52,7 +52,7 @@ def test_interpreters_are_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["-S -u SECRET tool", "-S --chdir SECRET tool", "-S A=SECRET tool", "-S -i -u A tool", "tool"]
+    "words", ["-S -u SECRET tool", "-S -C SECRET tool", "-S A=SECRET tool", "-S -i -u A tool", "-S tool SECRET", "tool"]
 )
 def test_env_is_read_as_env_reads_it(tmp_path: Path, words: str) -> None:
     """An option's value, or a variable's, is no program: it must not become readable."""
@@ -62,6 +62,30 @@ def test_env_is_read_as_env_reads_it(tmp_path: Path, words: str) -> None:
     files = parts(program, tmp_path / "own", f"{tmp_path}/bin:/usr/bin")
     assert str(tmp_path / "bin/tool") in files
     assert secret not in files
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("-Stool SECRET", "--split-string=tool SECRET", "--chdir SECRET tool", "-uSECRET x", "--block-signal SECRET"),
+        *("-S A='b SECRET c' tool", '-S "a SECRET"', "-S ${A} SECRET", "-S a\\_b SECRET", "-S # SECRET"),
+    ],
+)
+def test_what_env_is_told_in_other_ways_is_not_guessed(tmp_path: Path, words: str) -> None:
+    """Where it is not certain which word is the program, none is: it is not executed then, and nothing is read."""
+    secret = script(tmp_path / "secret", "#!/bin/sh")
+    script(tmp_path / "bin/tool", "#!/bin/sh")
+    program = script(tmp_path / "own/a", f"#!/usr/bin/env {words.replace('SECRET', secret)}")
+    assert secret not in parts(program, tmp_path / "own", f"{tmp_path}/bin:/usr/bin")
+
+
+def test_relative_paths_are_those_of_its_directory(tmp_path: Path) -> None:
+    """The kernel looks where the extension will run, not where we do; relative entries of PATH are left out."""
+    tool = script(tmp_path / "own/tool", "#!/bin/sh")
+    assert parts(script(tmp_path / "own/a", "#!./tool"), tmp_path / "own")[1] == tool
+    assert parts(script(tmp_path / "own/b", "#!/usr/bin/env ./tool"), tmp_path / "own")[2] == tool
+    files = parts(script(tmp_path / "own/c", "#!/usr/bin/env tool"), tmp_path / "own", ".:own::")
+    assert files == (str(tmp_path / "own/c"), "/usr/bin/env")
 
 
 @pytest.mark.parametrize("first", ["#!SECRET", "#!/usr/bin/env SECRET", "#!/usr/bin/env -S X=1 SECRET", "#!DIRECTORY"])
@@ -78,7 +102,9 @@ def test_a_shim_is_told(tmp_path: Path) -> None:
     shim = script(tmp_path / "shims/python3", "#!/bin/sh")
     own = script(tmp_path / "own/a", "#!/usr/bin/env python3")
     assert made_of(own, str(tmp_path / "own"), f"{tmp_path}/shims:/usr/bin").shim == shim
-    assert made_of(shim, str(tmp_path / "own"), "/usr/bin").shim == shim
+    assert made_of(shim, str(tmp_path / "own"), "/usr/bin", by_name=True).shim == shim
+    for first in (f"#!{shim}", f"#!/usr/bin/env {shim}"):
+        assert made_of(script(tmp_path / "own/c", first), str(tmp_path / "own"), "/usr/bin").shim == ""
     assert made_of(script(tmp_path / "own/b", "#!/bin/sh"), str(tmp_path / "own"), "/usr/bin").shim == ""
 
 
@@ -103,7 +129,7 @@ def test_a_circle_ends(tmp_path: Path) -> None:
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     script(tmp_path / "a", f"#!{b}")
     script(tmp_path / "b", f"#!{a}")
-    assert made_of(a, str(tmp_path), "") == Program((a, b), b)
+    assert made_of(a, str(tmp_path), "") == Program((a, b))
 
 
 def test_a_loader_that_is_none_is_left_out(tmp_path: Path) -> None:

@@ -107,10 +107,25 @@ def test_a_link_that_it_may_have_made_itself_is_nothing(setting: Setting) -> Non
 def test_what_zutd_keeps_for_itself_is_never_written(setting: Setting, path: str) -> None:
     """Its manifest, consents, settings, sessions, other extensions."""
     path = path.replace("HOME", setting.home).replace("OWN", setting.directory)
-    for made_here in ("sessions", "extensions/y"):
+    for made_here in ("sessions", "extensions/y", "extensions/x/.git/hooks"):
         os.makedirs(f"{setting.home}/{made_here}", exist_ok=True)
     with pytest.raises(ManifestError, match="takes in what zutd keeps for itself"):
         made(setting, write=(path,))
+
+
+def test_a_manifest_under_another_name_is_the_manifest(setting: Setting) -> None:
+    """A link to what it may write, or a second name of the same file, would let it change its permissions."""
+    directory = Path(setting.directory)
+    (directory / "data").mkdir()
+    assert made(setting, write=("data",)).write
+    (directory / "extension.json").rename(directory / "data/real.json")
+    (directory / "extension.json").symlink_to("data/real.json")
+    with pytest.raises(ManifestError, match="takes in what zutd keeps for itself"):
+        made(setting, write=("data",))
+    (directory / "extension.json").unlink()
+    (directory / "extension.json").hardlink_to(directory / "data/real.json")
+    with pytest.raises(ManifestError, match="takes in what zutd keeps for itself"):
+        made(setting, write=("data",))
 
 
 def test_the_project_that_it_came_with_can_be_written(setting: Setting) -> None:

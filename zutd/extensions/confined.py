@@ -16,7 +16,7 @@ from zutd.frames.client import SandboxView
 from zutd.processes.answer import answer_of
 from zutd.processes.environment import child_environment, confined_environment
 from zutd.processes.group import Watcher
-from zutd.processes.sandbox import Facts, gaps, look, not_enforced, wrapper
+from zutd.processes.sandbox import Facts, gaps, is_below, look, not_enforced, wrapper
 
 ASK_LIMIT: Final = 5.0
 """Seconds that an interpreter may take to say where it is."""
@@ -40,7 +40,7 @@ class Confiner:
         self._watcher = watcher
         self._facts: Facts | None = None
         self._looking = trio.Lock()
-        self._real: dict[tuple[str, str], str] = {}
+        self._real: dict[str, str] = {}
         self._told: set[str] = set()
 
     async def start(
@@ -100,31 +100,42 @@ class Confiner:
         directory is put in front.
         """
         search_path = environ.get("PATH", os.defpath)
-        program = resolve_exec(manifest, directory, search_path)
-        parts = made_of(program, directory, search_path)
-        real = await self._ask(parts.shim, directory, environ) if parts.shim else ""
-        if not real:
-            return program, parts, search_path
-        search_path = os.pathsep.join((os.path.dirname(real), search_path))
-        program = resolve_exec(manifest, directory, search_path)
-        return program, made_of(program, directory, search_path), search_path
+        program, parts = _look_at(manifest, directory, search_path)
+        real = await self._ask(parts.shim, environ) if self._may_be_asked(parts.shim, directory) else ""
+        if real:
+            search_path = os.pathsep.join((os.path.dirname(real), search_path))
+            program, parts = _look_at(manifest, directory, search_path)
+        return program, parts, search_path
 
-    async def _ask(self, shim: str, directory: str, environ: dict[str, str]) -> str:
-        """Where the interpreter behind a shim is; empty when it cannot be asked. It may differ between directories."""
+    def _may_be_asked(self, shim: str, directory: str) -> bool:
+        """Asking runs it as the user: nothing that came with the extension or the project, or that it can write."""
+        places = (os.path.realpath(path) for path in (directory, self._workspace, self._home))
+        return bool(shim) and not any(is_below(os.path.realpath(shim), place) for place in places)
+
+    async def _ask(self, shim: str, environ: dict[str, str]) -> str:
+        """Where the interpreter behind a shim is; empty when it cannot be asked.
+
+        It is asked in the root directory: what a project or an extension says of versions is not for us to follow.
+        """
         question = next((words for name, words in _QUESTIONS if re.fullmatch(name, os.path.basename(shim))), None)
         if question is None:
             return ""
-        if (shim, directory) not in self._real:
-            self._real[shim, directory] = await self._answer((shim, *question), directory, environ)
-        return self._real[shim, directory]
+        if shim not in self._real:
+            self._real[shim] = await self._answer((shim, *question), environ | {"PWD": "/"})
+        return self._real[shim]
 
-    async def _answer(self, words: tuple[str, ...], directory: str, environ: dict[str, str]) -> str:
+    async def _answer(self, words: tuple[str, ...], environ: dict[str, str]) -> str:
         try:
             with trio.fail_after(ASK_LIMIT):
-                answer = await answer_of(words, cwd=directory, env=environ, watcher=self._watcher)
+                answer = await answer_of(words, cwd="/", env=environ, watcher=self._watcher)
         except (OSError, trio.TooSlowError):
             return ""
         return _existing(answer.output.strip())
+
+
+def _look_at(manifest: Manifest, directory: str, search_path: str) -> tuple[str, Program]:
+    program = resolve_exec(manifest, directory, search_path)
+    return program, made_of(program, directory, search_path, by_name=os.sep not in manifest.exec)
 
 
 def _existing(path: str) -> str:

@@ -12,16 +12,19 @@ _LINKS: Final = 4
 
 
 class Program(NamedTuple):
-    """``files`` are absolute paths, as they will be asked for. ``shim`` is one of them that is a script outside the
-    extension's directory, which will look for the real interpreter when it runs; empty where there is none.
+    """``files`` are absolute paths, as they will be asked for. ``shim`` is one of them that was found in PATH by its
+    name and is a script: it will look for the real program when it runs. Empty where there is none.
     """
 
     files: tuple[str, ...]
     shim: str = ""
 
 
-def made_of(program: str, directory: str, search_path: str) -> Program:
-    """What the kernel will open to run ``program`` (absolute). What cannot be read is left to the kernel."""
+def made_of(program: str, directory: str, search_path: str, *, by_name: bool = False) -> Program:
+    """What the kernel will open to run ``program`` (absolute) in ``directory``; ``by_name``: it was found in PATH.
+
+    What cannot be read, or understood, is left out: then the kernel refuses to execute it.
+    """
     files: list[str] = []
     path, shim = program, ""
     for _ in range(_LINKS + 1):
@@ -32,22 +35,31 @@ def made_of(program: str, directory: str, search_path: str) -> Program:
         if not head.startswith(b"#!"):
             files += _loader(path, head)
             break
-        if path != program or not _is_in(path, directory):
-            shim = shim or path
-        path, *words = head[2:].split(b"\n", maxsplit=1)[0].decode("utf-8", "surrogateescape").split() or [""]
+        shim = shim or (path if by_name else "")
+        path, words = _first_line(head)
+        path, by_name = _at(path, directory), False
         if os.path.basename(path) == "env" and _is_executable(path):
             files += [path, *_loader(path, _head(path))]
-            path = _command(words, search_path)
+            command = _command(words)
+            by_name = os.sep not in command
+            path = _find(command, search_path) if by_name else _at(command, directory)
     return Program(tuple(dict.fromkeys(files)), shim)
+
+
+def _first_line(head: bytes) -> tuple[str, str]:
+    """The interpreter that a first line names, and what it is given."""
+    line = head[2:].split(b"\n", maxsplit=1)[0].decode("utf-8", "surrogateescape")
+    interpreter, *rest = line.split(maxsplit=1) or [""]
+    return interpreter, "".join(rest)
+
+
+def _at(path: str, directory: str) -> str:
+    return os.path.normpath(os.path.join(directory, path)) if path else ""
 
 
 def _is_executable(path: str) -> bool:
     """Whether it can be a program. What is none is never made readable, whoever names it as an interpreter."""
     return os.path.isfile(path) and os.access(path, os.X_OK)
-
-
-def _is_in(path: str, directory: str) -> bool:
-    return os.path.commonpath([os.path.realpath(path), os.path.realpath(directory)]) == os.path.realpath(directory)
 
 
 def _head(path: str) -> bytes:
@@ -58,25 +70,37 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def _command(words: list[str], search_path: str) -> str:
-    """What ``env`` will start: the first of its words that is neither an option, nor an option's, nor an assignment."""
-    rest = iter(words)
-    for word in rest:
+def _command(given: str) -> str:
+    """What ``env`` will start: the first word that is neither an option, nor an option's, nor an assignment.
+
+    Empty where that is not certain: what is taken for the program becomes readable.
+    """
+    if not _NOT_PLAIN.isdisjoint(given):
+        return ""
+    words = iter(given.split())
+    for word in words:
         if word in _WITH_VALUE:
-            next(rest, "")
-        elif not word.startswith("-") and "=" not in word:
-            return word if os.sep in word else _find(word, search_path)
+            next(words, "")
+        elif word.startswith("-") and word not in _ALONE:
+            return ""
+        elif word not in _ALONE and "=" not in word:
+            return word
     return ""
 
 
-_WITH_VALUE: Final = frozenset({"-u", "--unset", "-C", "--chdir", "-a", "--argv0", "-P"})
+_NOT_PLAIN: Final = frozenset("\"'\\$#")
+"""What has a meaning of its own in what is given to ``env -S``."""
+
+_WITH_VALUE: Final = frozenset({"-u", "-C"})
+_ALONE: Final = frozenset({"-S", "-i", "-", "-v", "-vS", "-iS"})
 
 
 def _find(name: str, search_path: str) -> str:
-    for folder in search_path.split(os.pathsep):
-        candidate = os.path.abspath(os.path.join(folder or ".", name))
-        if _is_executable(candidate):
-            return candidate
+    """The program of that name; entries of PATH that depend on the current directory do not count."""
+    for folder in filter(os.path.isabs, search_path.split(os.pathsep)):
+        candidate = os.path.join(folder, name)
+        if name and _is_executable(candidate):
+            return os.path.normpath(candidate)
     return ""
 
 

@@ -16,18 +16,8 @@ from zutd.extensions.permissions import WORKSPACE, Permissions, anchor
 from zutd.processes.sandbox import Confinement, Place, is_below
 
 SYSTEM: Final = (
-    *(
-        "/usr",
-        "/bin",
-        "/sbin",
-        "/lib",
-        "/lib32",
-        "/lib64",
-        "/libx32",
-        "/nix/store",
-        "/gnu/store",
-        "/run/current-system",
-    ),
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"),
+    *("/nix/store", "/gnu/store", "/run/current-system"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/ld-musl-x86_64.path"),
     *("/etc/localtime", "/etc/timezone", "/etc/locale.alias", "/etc/locale.conf", "/etc/alternatives"),
     *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release", "/etc/mime.types", "/etc/terminfo"),
@@ -127,11 +117,15 @@ def _make(path: str, place: Place) -> None:
 def _check_writable(path: str, place: Place, setting: Setting) -> None:
     """Whoever may write to where zutd keeps things could give itself every permission."""
     home, own = os.path.realpath(setting.home), os.path.realpath(setting.directory)
-    if is_below(place.real, own) and place.real not in (own, os.path.join(own, MANIFEST)):
-        return
-    if is_below(own, place.real) and place.real != own and not _touch(place.real, home):
-        return  # the project that it came with: consent covers the manifest, and is asked for again when it changes
-    if is_below(place.real, own) or _touch(place.real, home):
+    if place.real != own and is_below(place.real, own):
+        manifest = os.path.join(own, MANIFEST)
+        # The manifest may be a link to below; the repository's settings can run programs at the next update.
+        refused = _touch(place.real, os.path.realpath(manifest)) or _touch(place.real, os.path.join(own, ".git"))
+        refused = refused or os.stat(manifest).st_nlink > 1
+    else:
+        # Around it may lie the project that it came with: consent covers the manifest, and notices a change.
+        refused = place.real == own or _touch(place.real, home)
+    if refused:
         raise ManifestError(
             f"permissions.write: {path!r} ({place.real}) takes in what zutd keeps for itself, where it could change "
             "its permissions; name narrower paths"
@@ -156,7 +150,7 @@ def _not_planted(places: Iterable[Place], writable: list[Place]) -> Iterator[Pla
 def _needed(permissions: Permissions, setting: Setting) -> Iterator[Place]:
     """What it may read without asking."""
     yield _place(setting.directory)
-    paths = [*SYSTEM, *_around(setting.program)]
+    paths = [*SYSTEM, *_around(setting.program, {"/", os.path.realpath(setting.user_home)})]
     if permissions.net:
         paths += [*NETWORK, *_resolver()]
         paths += [path for name in _CERTIFICATES if (path := setting.environ.get(name))]
@@ -165,12 +159,12 @@ def _needed(permissions: Permissions, setting: Setting) -> Iterator[Place]:
             yield _place(path)
 
 
-def _around(program: tuple[str, ...]) -> Iterator[str]:
+def _around(program: tuple[str, ...], not_in: set[str]) -> Iterator[str]:
     """What belongs to an interpreter outside the system's directories: its libraries, its virtual environment."""
     for path in {path for file in program for path in (file, os.path.realpath(file))}:
         directory, _ = os.path.split(path)
         prefix, name = os.path.split(directory)
-        if name == "bin" and prefix != "/":
+        if name == "bin" and os.path.realpath(prefix) not in not_in:
             yield from (os.path.join(prefix, inner) for inner in ("lib", "lib64", "libexec", "pyvenv.cfg"))
 
 
