@@ -33,7 +33,10 @@ def run_test(given: ExtGiven) -> int:
         print(_as_json(directory, checks))
     else:
         done = sum(check.status != "skipped" for check in checks)
-        print(f"\n{done} checks, " + (coloured(f"{failed} failed", "red") if failed else coloured("all good", "green")))
+        print(
+            f"\n{done} check{'s' if done != 1 else ''}, "
+            + (coloured(f"{failed} failed", "red") if failed else coloured("all good", "green"))
+        )
     return 1 if failed else 0
 
 

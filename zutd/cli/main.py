@@ -282,11 +282,8 @@ def _tools(args: "argparse.Namespace") -> tuple[str, ...] | None:
 
 
 def _serve(mode: str, prompt: str, settings: "Settings") -> int:
-    """Everything heavy is imported from here on, and stays: to look for garbage in it would cost a tenth of the start.
-
-    The server looks for garbage again as soon as it has loaded everything.
-    """
-    gc.disable()
+    """Everything heavy is imported from here on, and stays: looking for garbage in it time and again is dear."""
+    gc.set_threshold(10_000)  # the server sets its own when it has loaded everything
     from zutd.frontends.start import CannotStartError, serve
 
     try:

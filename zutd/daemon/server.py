@@ -48,7 +48,6 @@ def _settle_memory() -> None:
     What a conversation leaves behind is still looked through, less often.
     """
     gc.freeze()
-    gc.enable()
     gc.set_threshold(20_000, 20, 50)
 
 
