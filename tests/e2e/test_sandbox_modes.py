@@ -109,6 +109,7 @@ def test_require_does_not_start_it_and_says_why(home: Path) -> None:
 
     with on_old_kernel(home, "landlock,seccomp", "--ext-sandbox", "require") as daemon:
         daemon.ready("free")
+        seen(daemon, "ext_error", extension="calm")
         refused = view(daemon, "calm")
         assert (refused["state"], refused["pid"]) == ("failed", 0)
         assert seen(daemon, "ext_error", extension="calm")["stage"] == "load"
