@@ -7,6 +7,7 @@ import trio
 
 from tests.agent.fakes import (
     FakeTool,
+    Playing,
     World,
     answer,
     call,
@@ -111,18 +112,24 @@ def test_a_suppressed_answer_is_never_seen_but_its_calls_run() -> None:
     assert len(world.told(e.ToolResultEvent)) == 1
 
 
-def test_a_guard_that_goes_away_while_text_is_held_loses_nothing() -> None:
-    """What was held back for a guard that is gone is shown as it is."""
-    world = World()
+def says_hello(world: World, *, then_held: bool) -> Playing:
+    """A model that says hello, while a guard of answers comes or goes."""
 
     async def play(_: Request, sink: Sink) -> Answer:
         await trio.lowlevel.checkpoint()
         sink.started()
         sink.text("Hello.")
-        world.guards.holds_text = False
+        world.guards.holds_text = then_held
         return answer(Text(text="Hello."))
 
-    world.model.plays = [play]
+    return play
+
+
+def test_a_guard_that_goes_away_while_text_is_held_loses_nothing() -> None:
+    """What was held back for a guard that is gone is shown as it is."""
+    world = World()
+
+    world.model.plays = [says_hello(world, then_held=False)]
     world.guards.holds_text = True
     assert world.run() == "ok"
     assert text_told(world) == ["Hello."]
@@ -132,13 +139,6 @@ def test_a_guard_that_comes_while_text_streams_does_not_double_it() -> None:
     """What was shown already is not shown again."""
     world = World()
 
-    async def play(_: Request, sink: Sink) -> Answer:
-        await trio.lowlevel.checkpoint()
-        sink.started()
-        sink.text("Hello.")
-        world.guards.holds_text = True
-        return answer(Text(text="Hello."))
-
-    world.model.plays = [play]
+    world.model.plays = [says_hello(world, then_held=True)]
     assert world.run() == "ok"
     assert text_told(world) == ["Hello."]

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from tests.e2e.harness import ROOT, Daemon, environment, write_extension
+from tests.e2e.harness import PYTHON_HEAD, ROOT, Daemon, environment, write_extension
 from tests.extensions.programs import SERVE
 
 NOBODY = 65534
@@ -111,7 +111,7 @@ class Prison:
 
     def cell(self, name: str, permissions: dict[str, Any] | None = None, **manifest: Any) -> Path:
         """An extension, installed for everybody; without ``permissions`` it declares none."""
-        head = _HEAD.replace("PYTHON", self.python)
+        head = PYTHON_HEAD.replace("/usr/bin/env -S python3 -I -S", f"{self.python} -IS", 1)
         more: dict[str, Any] = {} if permissions is None else {"permissions": permissions}
         return write_extension(
             self.home / "extensions", name, f"{head}{SERVE}\nNAME = {name!r}\n{_BODY}", **more, **manifest
@@ -128,26 +128,6 @@ class Prison:
         with Daemon(self.home, *args, cwd=self.workspace, env=more, command=command) as daemon:
             daemon.call("ping")
             yield daemon
-
-
-_HEAD = """#!PYTHON -IS
-import json, os, sys, time
-
-def emit(**frame):
-    sys.stdout.write(json.dumps(frame) + "\\n")
-    sys.stdout.flush()
-
-def hello(name, *capabilities):
-    emit(type="hello", protocol_version=2, name=name, version="1.0.0", capabilities=list(capabilities))
-
-def frames():
-    for line in sys.stdin:
-        frame = json.loads(line)
-        if frame["type"] == "shutdown":
-            emit(type="shutdown_ack")
-            break
-        yield frame
-"""
 
 
 @contextmanager

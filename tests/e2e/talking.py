@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +11,7 @@ from typing import Any
 import jsonschema_rs
 
 from tests.e2e.harness import PATIENCE, ROOT, Daemon
+from tests.extensions.programs import eventually
 
 Json = dict[str, Any]
 
@@ -133,22 +133,7 @@ class RpcClient(Checked):
 
 def wait_until(true: Callable[[], bool], patience: float = PATIENCE) -> None:
     """Return when something is the case that nobody tells of: there is nothing to wait for but to look."""
-    until = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.01)
-
-
-# --- processes -------------------------------------------------------------------------------------------------------
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and not yet reaped does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    return stat[stat.rindex(b")") + 2 : stat.rindex(b")") + 3] not in (b"Z", b"X")
+    assert eventually(true, patience), "it did not come about"
 
 
 # --- looking at frames -----------------------------------------------------------------------------------------------

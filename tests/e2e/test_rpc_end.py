@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import PYTHON_HEAD, ZUTD, environment, write_extension
-from tests.e2e.talking import Checked, Gate, alive, bash, calls, hanging, of, rows, said, scripted, text, wait_until
+from tests.e2e.talking import Checked, Gate, bash, calls, hanging, of, rows, said, scripted, text, wait_until
+from tests.extensions.programs import alive
 
 RPC = [sys.executable, "-m", "zutd", "--mode", "rpc"]
 

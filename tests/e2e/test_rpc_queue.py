@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.harness import write_extension
-from tests.e2e.talking import Checked, Gate, alive, bash, calls, hanging, of, rows, said, scripted, text, types
+from tests.e2e.talking import Checked, Gate, bash, calls, hanging, of, rows, said, scripted, text, types
+from tests.extensions.programs import alive
 from zutd.agent.turn import SKIPPED
 
 FATES = ("prompt_started", "prompt_returned", "prompt_removed")
