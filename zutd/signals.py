@@ -34,6 +34,12 @@ def _end(number: int, _: object) -> NoReturn:
     os._exit(128 + number)
 
 
+def ignore_from_now_on() -> None:
+    """Nothing changes the exit code any more: while Python takes itself down, a signal would kill it instead."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def heeded(*numbers: signal.Signals) -> tuple[signal.Signals, ...]:
     """Those that are not to be ignored: ``nohup`` wants that of SIGHUP, a script of Ctrl-C for its background jobs."""
     return tuple(number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN)

@@ -66,7 +66,7 @@ class _StopTurn(Exception):  # noqa: N818 - control flow, not an error
 
 
 class TurnRunner:
-    """One turn being driven. Made by :func:`begin`, run once."""
+    """One turn being driven: made for a prompt (or a compaction), run once."""
 
     def __init__(self, ports: Ports, settings: LoopSettings, schema: OutputSchema | None = None) -> None:
         self._schema = schema

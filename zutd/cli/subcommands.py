@@ -107,14 +107,13 @@ G = TypeVar("G", bound=Given)
 
 
 class Group(NamedTuple, Generic[G]):
-    """A word and its commands. ``notes`` end its help; ``listing`` is the command that shows what names there are."""
+    """A word and its commands; one of them is ``list``, which shows what names there are. ``notes`` end the help."""
 
     name: str
     commands: tuple[Command, ...]
     given: Callable[[Command, dict[str, list[str]], Sequence[str]], G]
     notes: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = (("rm", "remove"), ("ls", "list"))
-    listing: str = "list"
 
     def run(self, words: Sequence[str], handle: Callable[[G], int]) -> int:
         """Give help where it is asked for, else what was said to ``handle``; the exit code. Raises UsageError."""
@@ -180,7 +179,7 @@ class Group(NamedTuple, Generic[G]):
         present = [bool(word) for word in operands[:least]] + [False] * (least - len(operands))
         if not all(present):
             missing = command.operands.split()[present.index(False)].rstrip(".").lower()
-            hint = f"; zutd {self.name} {self.listing} shows them" if missing in ("name", "id") else ""
+            hint = f"; zutd {self.name} list shows them" if missing in ("name", "id") else ""
             article = "an" if missing[0] in "aeiou" else "a"
             raise UsageError(f"{self.name} {command.name} needs {article} {missing}: {self.usage(command)}{hint}")
 
